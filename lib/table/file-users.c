@@ -1,15 +1,22 @@
-/* file-users.c -- which processes have a table's file.
+/* file-users.c -- which processes have a table's file, and the wait for one that has it alone.
  *
  * Everybody who is attached holds a shared lock (flock), which the kernel lists in /proc/locks, by
  * device and inode; a process that makes a table or puts it in order holds it alone.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "table/file.h"
+
+#define STEP_MS 5
+#define LOOK_MS 1000
+#define WAIT_MS 30000
 
 /* A process may have several locks. */
 static bool has_pid(const struct weir__pids *pids, int pid)
@@ -69,4 +76,41 @@ struct weir__pids weir__table_users(const char *path, bool locked)
     if (locks)
         fclose(locks);
     return out;
+}
+
+/* Whether to give up; of a process that is stopped nobody knows when it goes on. */
+static int look(const char *path, int ms, const struct weir__patience *patience,
+                struct weir_error *error)
+{
+    struct weir__pids pids = weir__table_users(path, true);
+    bool vain = !patience->waits || pids.stopped || ms >= WAIT_MS;
+    struct weir_error why;
+
+    weir__fail(&why, WEIR_SYSTEM, "'%s' is locked by another process%s%s%s%s", path,
+               *pids.text ? ", pid" : "", pids.text, pids.stopped ? ", which is stopped" : "",
+               ms >= WAIT_MS ? ": gave up after 30 seconds"
+               : !vain       ? ": waiting for it"
+               : ms > 0      ? ": gave up"
+                             : "");
+    if (!vain && ms == LOOK_MS && patience->say != NULL)
+        patience->say(patience->context, why.text);
+    return vain ? weir__fail(error, WEIR_SYSTEM, "%s", why.text) : WEIR_OK;
+}
+
+/* A process that puts a table in order has it alone for a moment; one that keeps it must not hold
+ * up others for ever.  Nobody who is attached comes here, and while somebody is, nobody has it
+ * alone. */
+int weir__file_share(int fd, const char *path, const struct weir__patience *patience,
+                     struct weir_error *error)
+{
+    for (int ms = 0; flock(fd, LOCK_SH | LOCK_NB) != 0; ms += STEP_MS) {
+        if (errno != EWOULDBLOCK)
+            return weir__fail_errno(error, "cannot lock table", path);
+        bool due = ms == 0 ? !patience->waits : ms % LOOK_MS == 0;
+        int code = due ? look(path, ms, patience, error) : WEIR_OK;
+        if (code)
+            return code;
+        weir__clock_sleep(STEP_MS * WEIR_MILLISECOND);
+    }
+    return WEIR_OK;
 }

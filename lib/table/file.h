@@ -20,6 +20,17 @@ struct weir__pids {
 };
 struct weir__pids weir__table_users(const char *path, bool locked);
 
+/* Locks the file among others.  Without `waits` it fails at once if one process has it alone; else
+ * it waits for that to end, at most for 30 s, but not for a process that is stopped.  After a
+ * second it says why, unless `say` is NULL. */
+struct weir__patience {
+    bool waits;
+    void (*say)(const void *context, const char *why);
+    const void *context;
+};
+int weir__file_share(int fd, const char *path, const struct weir__patience *patience,
+                     struct weir_error *error);
+
 /* What was taken over; `lost`: states that start fresh. */
 struct weir__copied {
     int64_t limiters, states, bans, lost;

@@ -31,9 +31,6 @@
 #define MAKING          "WEIRMAKE"  /* where the magic will be, while a table is being made */
 #define REAL_EVERY      WEIR_SECOND /* the real clock is looked at this often */
 #define REAL_NEAR       (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
-#define LOCK_STEP_MS    5
-#define LOCK_LOOK_MS    1000
-#define LOCK_WAIT_MS    30000
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 #define POPULATE_WRITE  23 /* MADV_POPULATE_WRITE, as Linux 5.14 has it; headers may be older */
 
@@ -435,37 +432,6 @@ static struct weir_table *new_table(void)
     return table;
 }
 
-static int fail_locked(const char *path, int ms, struct weir_error *error)
-{
-    struct weir__pids pids = weir__table_users(path, true);
-
-    return weir__fail(error, WEIR_SYSTEM, "'%s' is locked by another process%s%s%s, for %d s now",
-                      path, *pids.text ? ", pid" : "", pids.text,
-                      pids.stopped ? ", which is stopped" : "", ms / 1000);
-}
-
-/* Of one that is stopped nobody knows when it goes on. */
-static bool is_vain(const char *path, int ms)
-{
-    return ms > 0 && ms % LOCK_LOOK_MS == 0 &&
-           (ms >= LOCK_WAIT_MS || weir__table_users(path, true).stopped);
-}
-
-/* Gets the file among others.  A process that puts a table in order has it alone for a moment; one
- * that keeps it must not hold up others for ever.  Nobody who is attached comes here, and while
- * somebody is nobody has it alone. */
-static int share_file(int fd, const char *path, struct weir_error *error)
-{
-    for (int ms = 0; flock(fd, LOCK_SH | LOCK_NB) != 0; ms += LOCK_STEP_MS) {
-        if (errno != EWOULDBLOCK)
-            return weir__fail_errno(error, "cannot lock table", path);
-        if (is_vain(path, ms))
-            return fail_locked(path, ms, error);
-        weir__clock_sleep(LOCK_STEP_MS * WEIR_MILLISECOND);
-    }
-    return WEIR_OK;
-}
-
 /* An empty file, or one whose maker died before the header was there.  Nothing else may be written
  * over. */
 static bool is_unfinished(int fd, uint64_t bytes)
@@ -522,6 +488,7 @@ static int check_file(const struct stat *st, const char *path, struct weir_error
 static int try_file(struct weir_table *table, const char *path,
                     const struct weir_table_options *options, struct weir_error *error)
 {
+    static const struct weir__patience patience = { .waits = true };
     bool made, alone;
     struct stat st;
 
@@ -539,7 +506,7 @@ static int try_file(struct weir_table *table, const char *path,
         return code;
     }
     alone = flock(table->fd, LOCK_EX | LOCK_NB) == 0;
-    if (!alone && (code = share_file(table->fd, path, error)))
+    if (!alone && (code = weir__file_share(table->fd, path, &patience, error)))
         return code;
     if (fstat(table->fd, &st) != 0)
         return weir__fail_errno(error, "cannot look at", path);
@@ -557,7 +524,7 @@ static int try_file(struct weir_table *table, const char *path,
                       : open_existing(table, path, (uint64_t)st.st_size, alone, error);
     if (code && made && alone)
         unlink(path);
-    return code == WEIR_OK && alone ? share_file(table->fd, path, error) : code;
+    return code == WEIR_OK && alone ? weir__file_share(table->fd, path, &patience, error) : code;
 }
 
 static int open_file(struct weir_table *table, const char *path,

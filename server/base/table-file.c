@@ -1,16 +1,13 @@
 /* table-file.c -- a table's file as other processes have it. */
 #include "server/base/table-file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,47 +16,20 @@
 #include "server/base/complain.h"
 #include "table/file.h"
 
-#define STEP_MS     50
-#define QUIET_MS    1000
-#define LOOK_MS     500
-#define PATIENCE_MS 30000
-
-static int fail_locked(const char *path, const char *then, struct weir_error *error)
+static void say_waiting(const void *context, const char *why)
 {
-    struct weir__pids pids = weir__table_users(path, true);
-
-    return weir__fail(error, WEIR_SYSTEM, "%s is locked by another process%s%s%s%s", path,
-                      *pids.text ? ", pid" : "", pids.text,
-                      pids.stopped ? ", which is stopped" : "", then);
-}
-
-/* A process that is stopped is not waited for: nobody knows when it goes on. */
-static bool is_vain(const char *path, int ms)
-{
-    return ms > QUIET_MS && ms % LOOK_MS == 0 && weir__table_users(path, true).stopped;
+    weir__complain(context, "%s", why);
 }
 
 int weir__table_await(const char *command, const char *path, bool waits, struct weir_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ms = 0, code = WEIR_OK;
+    const struct weir__patience patience = { waits, say_waiting, command };
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    for (; fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; ms += STEP_MS) {
-        if (!waits || ms >= PATIENCE_MS || is_vain(path, ms)) {
-            code = fail_locked(path,
-                               ms >= PATIENCE_MS ? ": gave up after 30 seconds"
-                               : waits           ? ": gave up"
-                                                 : "",
-                               error);
-            break;
-        }
-        if (ms == QUIET_MS) {
-            fail_locked(path, ": waiting for it", error);
-            weir__complain(command, "%s", error->text);
-        }
-        poll(NULL, 0, STEP_MS);
-    }
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return WEIR_OK; /* then there is nothing to wait for */
+    int code = weir__file_share(fd, path, &patience, error);
+    close(fd);
     return code;
 }
 

@@ -26,7 +26,7 @@
 #   make reference    write docs/serve-reference.md, the option tables of docs/rules.md and the
 #                     tests of docs/capabilities.md
 #   make figures      write docs/figures.md from the last make bench
-#   make amalgamation build/amalgamation/weir.c and weir.h
+#   make amalgamation build/amalgamation/weir.c and its headers
 #   make install      to PREFIX (/usr/local), under DESTDIR if set
 
 BUILD  = build

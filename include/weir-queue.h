@@ -1,5 +1,4 @@
-/* weir-queue.h -- for callers that can wait: clocks, queues, thread pools; and counts of all
- * processes of a table.  Read weir.h first. */
+/* weir-queue.h -- for callers that can wait: clocks, queues, thread pools.  Read weir.h first. */
 #ifndef WEIR_QUEUE_H
 #define WEIR_QUEUE_H
 
@@ -186,19 +185,6 @@ WEIR_API int64_t weir_check_poll(struct weir *weir, weir_time now);
 /* The first rule in force that is `across: fleet`; NULL: none.  Its requests may wait for units
  * (weir-fleet.h). */
 WEIR_API const char *weir_fleet_rule(struct weir *weir);
-
-/* ---------------------------------------------- counts of all processes ---- */
-
-/* Adds this process's counts since the last call to those of the table; call it every now and then,
- * before a fork and at the end.  The table keeps a rule's counts as long as it keeps its mode. */
-WEIR_API void weir_counts_share(struct weir *weir);
-/* As weir_totals_get and weir_rule_next, with the counts of all processes that share theirs. */
-WEIR_API void weir_totals_shared(struct weir *weir, struct weir_totals *out);
-WEIR_API bool weir_rule_next_shared(struct weir *weir, int64_t *at, struct weir_rule_info *out);
-
-/* A limiter's name for people: "login, limit 1" for the first one of a rule.  False: it limits
- * nothing, it holds the mode of the rule or guard `words`. */
-WEIR_API bool weir_limiter_words(const struct weir_limiter_info *info, char words[96]);
 
 /* ---------------------------------------------------------------- pools ---- */
 

@@ -7,6 +7,7 @@
  * By rules a worker counts by itself, and adds its counts to the table's a moment after a request,
  * when it shows them, and at its end: a kill loses those of a tenth of a second. */
 #include "module.h"
+#include "weir-admin.h"
 
 #define LINES        256 /* workers of a higher number share those of lower ones */
 #define SHARE_WITHIN 100 /* ms */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "module.h"
+#include "weir-admin.h"
 #include "weir-fleet.h"
 
 #define PAGE 16384

@@ -20,7 +20,7 @@ import sys
 import embed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PUBLIC = ["weir.h", "weir-queue.h"]
+PUBLIC = ["weir.h", "weir-admin.h", "weir-queue.h"]
 
 # Headers that the build makes.
 EMBEDDED = {"lib/schema-text.h": ("weir__schema_text", "lib/rulefile/schema.json")}
@@ -28,7 +28,8 @@ EMBEDDED = {"lib/schema-text.h": ("weir__schema_text", "lib/rulefile/schema.json
 HEAD = """\
 /* weir.c -- Weir %s as one file, made by scripts/amalgamation.py from lib/: change that, not this.
  *
- * To use it, put weir.c, weir.h and weir-queue.h into your project.  Nothing to configure:
+ * To use it, put weir.c, weir.h, weir-admin.h and weir-queue.h into your project.  Nothing to
+ * configure:
  *
  *     cc -O2 -c weir.c
  *     cc -O2 your.c weir.o -lpthread
@@ -44,6 +45,7 @@ HEAD = """\
 
 # After the system's headers, so that it is about this file's functions only.
 OPEN = """
+#include "weir-admin.h"
 #include "weir-queue.h"
 
 #if defined(__x86_64__) && defined(__clang__)

@@ -20,6 +20,7 @@
 #include "match/rules.h"
 #include "table/bans.h"
 #include "table/table.h"
+#include "weir-admin.h"
 #include "weir-queue.h"
 
 #define WEIR__LEVER_LIMIT "gcra 1/1s" /* of a limiter that only keeps a mode set by hand */

@@ -6,6 +6,7 @@
 #include "match/address.h"
 #include "match/draft.h"
 #include "match/values.h"
+#include "weir-admin.h"
 
 /* One list's entries of one attribute. */
 struct weir__list {

@@ -4,6 +4,7 @@
 #define WEIR_TABLE_BANS_H
 
 #include "table/table.h"
+#include "weir-admin.h"
 
 /* How long a key is out. */
 struct weir__ban_terms {

@@ -14,7 +14,7 @@
 #include "server/describe/ban-json.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
-#include "weir-queue.h"
+#include "weir-admin.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 #include "server/base/human-numbers.h"

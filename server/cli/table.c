@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "weir-queue.h"
+#include "weir-admin.h"
 #include "server/base/buffer.h"
 #include "server/base/command.h"
 #include "table/file.h"

@@ -3,7 +3,7 @@
 #define WEIR_SERVER_BAN_JSON_H
 
 #include "server/base/buffer.h"
-#include "weir.h"
+#include "weir-admin.h"
 
 void weir__ban_json(struct weir__buffer *out, const struct weir_table *table,
                     const struct weir_ban *ban, weir_time now);

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "weir-admin.h"
 #include "weir-queue.h"
 
 #define WRAP(type, name, parameters, arguments)            \

@@ -11,7 +11,7 @@ says_one_line() {
 
 exports_only_the_header() {
     nm -g --defined-only "$1" | awk '{ print $3 }' | sort >"$dir/exported"
-    cat "$root/include/weir.h" "$root/include/weir-queue.h" |
+    cat "$root/include/weir.h" "$root/include/weir-admin.h" "$root/include/weir-queue.h" |
         grep -ho 'WEIR_API.* \**weir_[a-z_]*(' | sed 's/($//; s/.*[ *]//' | sort >"$dir/declared"
     diff "$dir/declared" "$dir/exported"
 }

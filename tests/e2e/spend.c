@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weir.h"
+#include "weir-admin.h"
 
 #define ATTRS_MAX 16
 

@@ -10,6 +10,7 @@
 #define WEIR_TESTS_PLAIN_H
 
 #include "plain-bans.h"
+#include "weir-admin.h"
 
 static enum weir_mode all_mode(const struct set *set)
 {

@@ -26,7 +26,7 @@ import re
 import subprocess
 import sys
 
-PUBLIC = ["include/weir.h", "include/weir-queue.h"]
+PUBLIC = ["include/weir.h", "include/weir-admin.h", "include/weir-queue.h"]
 PUBLIC_REDIS = ["include/weir-redis.h", "include/weir-fleet.h"]  # of a library of its own
 LIB_ROOMS = ["base", "algo", "table", "guard", "queue", "match", "rulefile", "engine"]
 SERVER_ROOMS = ["base", "describe", "import", "replay", "sim", "serve", "cli"]

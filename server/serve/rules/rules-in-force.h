@@ -22,7 +22,7 @@
 #include "server/base/buffer.h"
 #include "server/describe/rules-file.h"
 #include "server/serve/events/events.h"
-#include "weir.h"
+#include "weir-admin.h"
 
 struct weir__in_force;
 

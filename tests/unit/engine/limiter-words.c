@@ -1,7 +1,7 @@
 /* limiter-words.c -- names of limiters, as people read them. */
 #include "unit/test.h"
 
-#include "weir-queue.h"
+#include "weir-admin.h"
 
 static void assert_words(bool limits, const char *name, const char *limit, const char *words)
 {

@@ -18,7 +18,7 @@
 #include "algo/purse.h"
 #include "engine/engine.h"
 #include "engine/fleet.h"
-#include "random.h"
+#include "rounds.h"
 
 enum { RULES = 6, LIMITS = 2, KEYS = 3, STEPS = 400, PARTS = 5, STATE = 1024 };
 
@@ -42,7 +42,6 @@ struct rule {
     struct weir__tally tally;
 };
 
-static uint64_t seed;
 static char yaml[8192];
 static struct rule rules[RULES];
 static size_t n_rules;
@@ -55,7 +54,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *for
     va_list args;
 
     va_start(args, format);
-    fprintf(stderr, "across: seed %" PRIu64 ": ", seed);
+    fprintf(stderr, "across: seed %" PRIu64 ": ", seed_of_round);
     vfprintf(stderr, format, args);
     fprintf(stderr, "\n%s", yaml);
     va_end(args);
@@ -334,13 +333,6 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
-
-    for (seed = first; seed < first + rounds; seed++) {
-        random_state = seed;
-        play();
-    }
-    printf("%" PRIu64 " rounds\n", rounds);
+    printf("%" PRIu64 " rounds\n", play_rounds(argc, argv, 200, play));
     return 0;
 }

@@ -17,11 +17,9 @@
 #include <string.h>
 
 #include "guard/breaker.h"
-#include "random.h"
+#include "rounds.h"
 
 /* ------------------------------------------------------------------ chance ---- */
-
-static uint64_t seed_of_round;
 
 static void broken(const char *what, int line)
 {
@@ -527,14 +525,9 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int64_t rounds = argc > 2 ? atoll(argv[2]) : 1000;
+    uint64_t rounds = play_rounds(argc, argv, 1000, play);
     int missing = 0;
 
-    for (int64_t round = 0; round < rounds; round++) {
-        random_state = seed_of_round = seed + (uint64_t)round;
-        play();
-    }
     for (int i = 0; i < EVENTS; i++) {
         printf("%10" PRId64 "  %s\n", happened[i], event_names[i]);
         missing += happened[i] == 0 && rounds > 1;

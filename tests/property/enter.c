@@ -17,11 +17,9 @@
 
 #include "engine/engine.h"
 #include "engine/explain.h"
-#include "random.h"
+#include "rounds.h"
 
 enum { RULES = 3, GUARDS = 5, VISITS = 40, STEPS = 300, USERS = 3 };
-
-static uint64_t seed;
 
 static char yaml[8192];
 
@@ -30,7 +28,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *for
     va_list args;
 
     va_start(args, format);
-    fprintf(stderr, "enter: seed %" PRIu64 ": ", seed);
+    fprintf(stderr, "enter: seed %" PRIu64 ": ", seed_of_round);
     vfprintf(stderr, format, args);
     fprintf(stderr, "\n%s", yaml);
     va_end(args);
@@ -295,13 +293,6 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
-
-    for (seed = first; seed < first + rounds; seed++) {
-        random_state = seed;
-        play();
-    }
-    printf("%" PRIu64 " rounds\n", rounds);
+    printf("%" PRIu64 " rounds\n", play_rounds(argc, argv, 200, play));
     return 0;
 }

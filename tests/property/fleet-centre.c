@@ -19,7 +19,7 @@
 
 #include "cluster/fleet/centre.h"
 #include "fleet-agenda.h"
-#include "random.h"
+#include "rounds.h"
 
 #define NODES    4
 #define EDITORS  3
@@ -52,13 +52,12 @@ static struct {
     bool wrong;
 } editors[EDITORS];
 static int64_t edits, answered;
-static uint64_t seed;
 static weir_time now, calm_at;
 static bool fails_over;
 
 static void stop(const char *law)
 {
-    fprintf(stderr, "property-fleet-centre: seed %" PRIu64 " at %.3f ms: %s\n", seed,
+    fprintf(stderr, "property-fleet-centre: seed %" PRIu64 " at %.3f ms: %s\n", seed_of_round,
             (double)now / 1e6, law);
     exit(1);
 }
@@ -298,7 +297,6 @@ static void run(void)
 {
     struct agenda_item it;
 
-    random_state = seed;
     begin_run();
     weir_time end =
         calm_at + 3 * WEIR_SECOND + 2 * WEIR_SECOND + 2 * WEIR__CENTRE_EVERY + 3 * WEIR__CENTRE_ASK;
@@ -313,11 +311,6 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             runs = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
-
-    for (seed = first; seed < first + runs; seed++)
-        run();
-    printf("%" PRIu64 " passed, 0 failed\n", runs);
+    printf("%" PRIu64 " passed, 0 failed\n", play_rounds(argc, argv, 100, run));
     return 0;
 }

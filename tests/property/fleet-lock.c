@@ -22,7 +22,7 @@
 
 #include "fleet-agenda.h"
 #include "fleet-lock-model.h"
-#include "random.h"
+#include "rounds.h"
 
 #define NODES_MAX 6
 #define MS        WEIR_MILLISECOND
@@ -52,7 +52,6 @@ struct node {
 static struct agenda agenda;
 static struct node nodes[NODES_MAX];
 static int n_nodes;
-static uint64_t seed;
 static weir_time now, calm_at; /* no faults from then on */
 static bool calm, lossy, fails_over, trace;
 static struct model_lock redis, replica;
@@ -74,7 +73,7 @@ static void say(const char *format, ...)
 
 static void stop(const char *law)
 {
-    fprintf(stderr, "property-fleet-lock: seed %" PRIu64 " at %.3f ms: %s\n", seed,
+    fprintf(stderr, "property-fleet-lock: seed %" PRIu64 " at %.3f ms: %s\n", seed_of_round,
             (double)now / 1e6, law);
     exit(1);
 }
@@ -372,7 +371,6 @@ static void run(void)
 {
     struct agenda_item it;
 
-    random_state = seed;
     begin_run();
     weir_time end = calm_at + (5 + 4 + 4 + 2 * n_nodes) * WEIR_SECOND;
     while (agenda_next(&agenda, &it) && it.at <= end) {
@@ -386,12 +384,7 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             runs = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
-
     trace = argc > 3;
-    for (seed = first; seed < first + runs; seed++)
-        run();
-    printf("%" PRIu64 " passed, 0 failed\n", runs);
+    printf("%" PRIu64 " passed, 0 failed\n", play_rounds(argc, argv, 100, run));
     return 0;
 }

@@ -22,7 +22,7 @@
 
 #include "fleet-agenda.h"
 #include "member-shares-model.h"
-#include "random.h"
+#include "rounds.h"
 
 #define NODES_MAX 8
 #define MS        WEIR_MILLISECOND
@@ -61,7 +61,6 @@ struct node {
 static struct agenda agenda;
 static struct node nodes[NODES_MAX];
 static int n_nodes, phase;
-static uint64_t seed;
 static weir_time now, calm_at, beat_span;
 static bool calm, trace;
 static struct model_fleet redis, replica;
@@ -71,7 +70,7 @@ static int64_t redis_run;
 static void stop(const char *law, int64_t what)
 {
     fprintf(stderr, "property-fleet-member-shares: seed %" PRIu64 " at %.3f ms: %s: %" PRId64 "\n",
-            seed, (double)now / 1e6, law, what);
+            seed_of_round, (double)now / 1e6, law, what);
     exit(1);
 }
 
@@ -381,7 +380,6 @@ static void run(void)
 {
     struct agenda_item it;
 
-    random_state = seed;
     begin_run();
     while (agenda_next(&agenda, &it)) {
         now = it.at > now ? it.at : now;
@@ -391,12 +389,7 @@ static void run(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             runs = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
-
     trace = argc > 3;
-    for (seed = first; seed < first + runs; seed++)
-        run();
-    printf("%" PRIu64 " passed, 0 failed\n", runs);
+    printf("%" PRIu64 " passed, 0 failed\n", play_rounds(argc, argv, 100, run));
     return 0;
 }

@@ -14,7 +14,7 @@
 #include "fleet-lock-model.h"
 #include "member-shares-model.h"
 #include "fleet-notes-model.h"
-#include "random.h"
+#include "rounds.h"
 #include "vectors/runner/redis-server.h"
 #include "vectors/runner/resp-client.h"
 #include "wire/resp-reply.h"
@@ -23,14 +23,14 @@
 
 static struct redis_server server;
 static struct weir__buffer out, in;
-static uint64_t seed;
 static int step;
 static int64_t now;    /* us */
 static int server_run; /* 1 to 9: which server it is */
 
 static void stop(const char *what)
 {
-    fprintf(stderr, "property-fleet-scripts: seed %" PRIu64 ", step %d: %s\n", seed, step, what);
+    fprintf(stderr, "property-fleet-scripts: seed %" PRIu64 ", step %d: %s\n", seed_of_round, step,
+            what);
     redis_server_stop(&server);
     exit(1);
 }
@@ -143,7 +143,7 @@ static void walk_lock(const char *sha)
     char name[32];
 
     now = INT64_C(1700000000000000);
-    snprintf(name, sizeof(name), "%" PRIu64, seed);
+    snprintf(name, sizeof(name), "%" PRIu64, seed_of_round);
     for (step = 0; step < STEPS; step++) {
         struct weir__buffer words = { 0 };
         struct weir__lock_ask ask = invent_ask(&m, name);
@@ -188,7 +188,7 @@ static void walk_members(const char *sha)
     char name[32], id[8] = "n0";
     int64_t seqs[6] = { 0 };
 
-    snprintf(name, sizeof(name), "%" PRIu64, seed);
+    snprintf(name, sizeof(name), "%" PRIu64, seed_of_round);
     for (step = 0; step < STEPS; step++) {
         struct weir__buffer words = { 0 };
         int i = int_between(0, 5);
@@ -256,7 +256,7 @@ static void walk_notes(const char *sha)
     int64_t heard[3] = { 0 }, begun = 0;
     char name[32];
 
-    snprintf(name, sizeof(name), "%" PRIu64, seed);
+    snprintf(name, sizeof(name), "%" PRIu64, seed_of_round);
     for (step = 0; step < STEPS; step++) {
         struct weir__buffer words = { 0 }, answer = { 0 };
         struct weir__notes notes;
@@ -281,25 +281,26 @@ static void walk_notes(const char *sha)
     }
 }
 
+static char lock_sha[41], members_sha[41], notes_sha[41];
+
+static void walk(void)
+{
+    server_run = 1;
+    walk_lock(lock_sha);
+    walk_members(members_sha);
+    walk_notes(notes_sha);
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
     struct weir_error error = { 0 };
-    char lock[41], members[41], notes[41];
 
     if (redis_server_start(&server, NULL, &error) != WEIR_OK)
         stop(error.text);
-    load(weir__lua_lock, lock);
-    load(weir__lua_member_shares, members);
-    load(weir__lua_notes, notes);
-    for (seed = first; seed < first + rounds; seed++) {
-        random_state = seed;
-        server_run = 1;
-        walk_lock(lock);
-        walk_members(members);
-        walk_notes(notes);
-    }
+    load(weir__lua_lock, lock_sha);
+    load(weir__lua_member_shares, members_sha);
+    load(weir__lua_notes, notes_sha);
+    uint64_t rounds = play_rounds(argc, argv, 50, walk);
     redis_server_stop(&server);
     weir__buffer_free(&out);
     weir__buffer_free(&in);

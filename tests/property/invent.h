@@ -7,9 +7,7 @@
 #include <stdarg.h>
 
 #include "plain.h"
-#include "random.h"
-
-static uint64_t seed_of_round;
+#include "rounds.h"
 
 /* ------------------------------------------------------------ material ---- */
 

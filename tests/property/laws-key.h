@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "algo/algo.h"
-#include "random.h"
+#include "rounds.h"
 
-static uint64_t seed_of_round;
 static const char *algorithm_of_round;
 static struct weir_limit limit_of_round;
 static weir_time

@@ -404,8 +404,6 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int64_t rounds = argc > 2 ? atoll(argv[2]) : 1000;
     const char *only = argc > 3 ? argv[3] : NULL;
     int passed = 0;
 
@@ -414,10 +412,7 @@ int main(int argc, char **argv)
             continue;
         algorithm_of_round = *name;
         steps = 0;
-        for (int64_t round = 0; round < rounds; round++) {
-            random_state = seed_of_round = seed + (uint64_t)round;
-            play();
-        }
+        play_rounds(argc, argv, 1000, play);
         printf("%-16s %" PRId64 " steps keep the laws\n", *name, steps);
         passed++;
     }

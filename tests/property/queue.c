@@ -16,14 +16,13 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "random.h"
+#include "rounds.h"
 #include "queue/queue.h"
 
 #define MS    WEIR_MILLISECOND
 #define CROWD 96
 #define STEPS 3000
 
-static uint64_t seed_of_round;
 static int step;
 
 static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
@@ -396,13 +395,7 @@ static void walk(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int rounds = argc > 2 ? atoi(argv[2]) : 300;
-
-    for (int i = 0; i < rounds; i++) {
-        random_state = seed_of_round = first + (uint64_t)i;
-        walk();
-    }
-    printf("property-queue: %d walks of %d steps\n", rounds, STEPS);
+    printf("property-queue: %" PRIu64 " walks of %d steps\n", play_rounds(argc, argv, 300, walk),
+           STEPS);
     return 0;
 }

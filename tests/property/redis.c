@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
-#include "random.h"
+#include "rounds.h"
 #include "vectors/runner/redis-scripts.h"
 #include "vectors/runner/redis-server.h"
 #include "vectors/runner/resp-client.h"
@@ -25,7 +25,6 @@
 #define KEYS  3
 #define STEPS 150
 
-static uint64_t seed_of_round;
 static int step;
 static struct redis_server server;
 static struct redis_scripts scripts;
@@ -503,7 +502,6 @@ static void walk(void)
 {
     struct asked q;
 
-    random_state = seed_of_round;
     now = between(0, one_in(3) ? 100 : 1800000000) * WEIR_SECOND;
     open_accounts();
     for (step = 0; step < STEPS; step++) {
@@ -593,6 +591,12 @@ static void race(void)
     free(state);
 }
 
+static void walk_and_race(void)
+{
+    walk();
+    race();
+}
+
 int main(int argc, char **argv)
 {
     struct weir_error error = { 0 };
@@ -601,13 +605,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: property-redis MODULE SEED ROUNDS\n");
         return 2;
     }
-    uint64_t seed = strtoull(argv[2], NULL, 10), rounds = strtoull(argv[3], NULL, 10);
     check(redis_server_start(&server, argv[1], &error), &error);
     check(redis_scripts_load(&scripts, server.client, &error), &error);
-    for (seed_of_round = seed; seed_of_round < seed + rounds; seed_of_round++) {
-        walk();
-        race();
-    }
+    uint64_t rounds = play_rounds(argc - 1, argv + 1, 1, walk_and_race);
     printf("%" PRIu64 " rounds, %" PRId64 " units paid back;", rounds, paid_back);
     for (size_t i = 0; i < WEIR__SCRIPTS; i++)
         printf(" %s %ld", weir__account_scripts[i].name, scripts.sent[i]);

@@ -100,15 +100,15 @@ static weir_time random_step(void)
     return int_between(1, 100) * WEIR_MILLISECOND;
 }
 
-static void play_round(uint64_t seed)
+static void play_round(void)
 {
-    random_state = seed_of_round = seed;
     weir_time now =
         (weir_time)1700000000 * WEIR_SECOND + (weir_time)(roll() % (20 * 31557600)) * WEIR_SECOND;
     weir_time latest = now;
+
     names_used = in_attic = 0;
     memset(&totals, 0, sizeof(totals));
-    narrow = seed % 5 == 0;
+    narrow = seed_of_round % 5 == 0;
     random_set();
     create_engines();
     use_rules(now);
@@ -128,13 +128,9 @@ static void play_round(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int rounds = argc > 2 ? atoi(argv[2]) : 200;
-
     trace = argc > 3;
-    for (int i = 0; i < rounds; i++)
-        play_round(seed + (uint64_t)i);
-    printf("%d rounds, %" PRId64 " requests: %" PRId64 " rules applied, %" PRId64
+    uint64_t rounds = play_rounds(argc, argv, 200, play_round);
+    printf("%" PRIu64 " rounds, %" PRId64 " requests: %" PRId64 " rules applied, %" PRId64
            " refused, %" PRId64 " by a ban, %" PRId64 " by shadows, %" PRId64 " by lists, %" PRId64
            " cut\n",
            rounds, requests_played, applied_in_all, refused_in_all, banned_in_all, shadowed_in_all,

@@ -9,7 +9,8 @@
  *     http-forward-auth.c     deciding for a proxy, about the request that it describes
  *     http-client-address.c   whose request that is: X-Forwarded-For and trusted proxies
  *     http-events.c           server-sent events
- *     http-answer.c           heads and bodies
+ *     http-answer.c           heads and bodies, and problems that are no refusals
+ *     http-decisions.c        decisions as answers
  */
 #ifndef WEIR_SERVE_HTTP_H
 #define WEIR_SERVE_HTTP_H
@@ -63,7 +64,8 @@ static inline bool weir__http_is(struct weir__text text, const char *word, size_
 
 /* ----------------------------------------------------- http-answer.c ---- */
 
-#define WEIR__HTTP_JSON "application/json"
+#define WEIR__HTTP_JSON    "application/json"
+#define WEIR__HTTP_PROBLEM "application/problem+json"
 
 /* `headers`: lines, each ended by CR LF. */
 void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
@@ -80,6 +82,8 @@ void weir__http_bad(struct weir__http_call *call, int status,
 void weir__http_problem_with(const struct weir__http_manner *manner, int status,
                              const char *headers, const char *detail,
                              const struct weir__buffer *object);
+
+/* -------------------------------------------------- http-decisions.c ---- */
 
 /* A decision by rules.  `refuse`: the status of refusals, 0: the one they have.  `bare`: no body if
  * it is allowed. */

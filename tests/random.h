@@ -1,7 +1,7 @@
 /* random.h -- random numbers for tests: splitmix64, so that a run is the same everywhere, and its
  * seed brings it back.
  *
- *     random64(&seed)            for who keeps its own seed, as each thread does
+ *     random64(&seed)            for callers with a seed of their own, as threads have
  *     roll, between, one_in      from the one of the program
  */
 #ifndef WEIR_TESTS_RANDOM_H

@@ -28,7 +28,7 @@ function init(args)
     from = now() + before
     to = from + seconds
     good, late, refused, other = 0, 0, 0, 0
-    times = {} -- of 200s: how many took so many tenths of a millisecond
+    times = {} -- of 200s: how many took each number of tenths of a millisecond
     math.randomseed(1)
     if pause > 0 then
         delay = function() -- wrk asks whether there is one after this

@@ -30,7 +30,7 @@ struct weir__across_limit {
     struct weir_limit limit;
     weir_time within;
     enum weir__alone when_alone;
-    /* Its limiters, for weir__limiter_use; each is released by the one who uses it. */
+    /* Its limiters, for weir__limiter_use; each is released by its user. */
     char purse[WEIR__NAME_SIZE], share[WEIR__NAME_SIZE];
 };
 /* Those of the rules in force, one after another; false: no more.  `at` begins with 0. */

@@ -1,4 +1,4 @@
-/* purses.h -- purses in a table: filled and closed by the one who draws for them.
+/* purses.h -- purses in a table: filled and closed by the process that draws for them.
  *
  * Asks take from a purse as from any limiter.  To fill and to close carry the present beside the
  * time that they write, which may lie in the past or in the future.

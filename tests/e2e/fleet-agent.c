@@ -4,7 +4,7 @@
  *
  *     info          a line of what weir_fleet_look says
  *     check USER N  asks for N units of a user; the reason
- *     run USER MS   four threads ask for units of the user, each every 2 ms, for so long: how many
+ *     run USER MS   four threads ask for units of the user, each every 2 ms, for MS: how many
  *                   were granted, and in how many ns
  *     leave         leaves the fleet; "left"
  *

@@ -175,7 +175,7 @@ def use_up_the_rest(program, cluster, first):
 
 
 def until_written(server, field, times=30):
-    """So many asks, and likely more, were written by a master, or have reached a replica."""
+    """At least this many asks were written by a master, or have reached a replica."""
     begin = int(server.info("replication", field))
     until("it writes", lambda: int(server.info("replication", field)) > begin + 100 * times)
 

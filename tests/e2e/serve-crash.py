@@ -334,7 +334,7 @@ def fill(client, n):
 
 
 def test_ready_again(weir, n):
-    """How long until a server that was killed answers again, with so many keys; told, and not
+    """How long until a server that was killed answers again, by the number of keys; told, and not
     judged: the machine may be busy.  The table has room for all: none makes room for another."""
     folder = tempfile.mkdtemp(prefix="weir-crash-")
     with Server(weir, "--keys", str(2 * n), table=os.path.join(folder, "table")) as server:

@@ -20,7 +20,7 @@ static struct weir__pressure_plan cpu_plan(int32_t percent)
     return (struct weir__pressure_plan){ .on = true, .options = { .cpu_percent = percent } };
 }
 
-/* So many looks at this cpu; returns the last answer. */
+/* Looks at this cpu several times; returns the last answer. */
 static int32_t looks(const struct weir__pressure_plan *plan, struct weir__pressure *p, int32_t cpu,
                      int count, weir_time *now)
 {

@@ -1,7 +1,7 @@
 /* shed.c -- shedding: ranks, the cut, shares, and how it does as a loop.
  *
  * The plant: asks come by class and priority at rates, evenly or at random; permits are held for a
- * mean time, so that so many per second can be done.  A tenth of a millisecond at a time.
+ * mean time, which bounds how many can be done in a second.  A tenth of a millisecond at a time.
  */
 #include "unit/test.h"
 
@@ -266,7 +266,7 @@ TEST(test_G7_a_part_of_the_rank_at_the_cut_evenly)
     assert_true(weir__shed_pass(&p->shed, 1, 0)); /* another class */
 }
 
-/* Pressure alone: of one rank that all share just so many per mille stay out (the histogram's
+/* Pressure alone: of one rank that all share, just that share stays out (the histogram's
  * trap: one step sheds nearly all). */
 TEST(test_G7_pressure_is_gradual_on_one_rank)
 {

@@ -21,7 +21,7 @@ struct walk {
     struct weir_plan plan; /* of the ring */
     void *ring;
     weir_time now;
-    int64_t rough; /* one step in so many is not one unit more or less */
+    int64_t rough; /* one step in this many is not one unit more or less */
     uint64_t most; /* bytes in blocks */
     bool waits, changes;
 };

@@ -318,7 +318,7 @@ TEST(test_a_change_is_seen_by_all_at_once_and_keeps_what_was_used)
     }
 }
 
-/* Who attaches after a change finds states kept under the limit before it, which it never saw. */
+/* A process that attaches after a change finds states kept under a limit that it never saw. */
 TEST(test_a_change_keeps_what_was_used_for_those_who_attach_later)
 {
     for (size_t i = 0; i < COUNT_OF(counted); i++) {

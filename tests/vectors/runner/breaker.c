@@ -2,11 +2,15 @@
  * tests/vectors/README.md).
  *
  *     breaker [errors=P%] [errors=N] [slow=T] [ratio=P%] [window=T|calls=N] [min_calls=N]
- *     [open_for=T] [open_max=T] [jitter=P%] [probes=N] [above] at TIME ask -> ok|no [retry T|never]
- *     [state S]                 a call begins; asks are numbered from 1 at TIME end N OUTCOME [took
- *     T] [-> state S]                    the call of ask N ends at TIME call OUTCOME [took T] [xN]
- *     -> ok|no [state S]          a call begins and ends at once; so many of them at TIME state ->
- *     S [calls N] [errors N] [slow N] at TIME force open|closed|none
+ *             [open_for=T] [open_max=T] [jitter=P%] [probes=N] [above]
+ *     at TIME ask -> ok|no [retry T|never] [state S]
+ *         a call begins; asks are numbered from 1
+ *     at TIME end N OUTCOME [took T] [-> state S]
+ *         the call of ask N ends
+ *     at TIME call OUTCOME [took T] [xN] -> ok|no [state S]
+ *         a call begins and ends at once, N times
+ *     at TIME state -> S [calls N] [errors N] [slow N]
+ *     at TIME force open|closed|none
  *
  * They are run on the bare state machine.
  */

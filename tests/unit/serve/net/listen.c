@@ -517,7 +517,7 @@ TEST(test_inherited_wrongly)
 }
 
 /* For the successor each socket once, with the name of its door; those that were taken are closed
- * by who took them. */
+ * by the process that took them. */
 TEST(test_handover_list)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");

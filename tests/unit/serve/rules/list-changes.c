@@ -291,7 +291,7 @@ TEST(test_stamp)
     assert_int_equal(weir__list_changes_stamp(path), first);
     assert_int_not_equal(weir__list_changes_stamp(folder), 0);
     unlink(path);
-    assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for who might write it */
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for a writer */
     struct weir__list_changes *out = NULL;
     assert_int_not_equal(weir__list_changes_stamp(path), 0);
     assert_int_equal(weir__list_changes_read(&out, path, NULL), WEIR_SYSTEM);

@@ -118,7 +118,7 @@ TEST(test_lines_across_blocks)
     free(text);
 }
 
-/* A line of exactly so many bytes: a good one whose agent is that long. */
+/* A good line of exactly this many bytes, by the length of its agent. */
 static char *long_line(char *out, size_t len)
 {
     size_t n = (size_t)sprintf(out, GOOD " \"-\" \"");

@@ -295,6 +295,14 @@ def see_progress(callers):
     until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
 
 
+def put_away(server, folder):
+    """A server that handed over, and has ended."""
+    server.process.stdout.close()
+    server.errors.close()
+    shutil.rmtree(folder)
+    shutil.rmtree(server.folder)
+
+
 def end_all(callers):
     for caller in callers:
         caller.over = True
@@ -373,10 +381,7 @@ def check_handover(weir, where):
           % (where, sum(c.asked for c in callers), sum(c.closed for c in callers)))
     end(third)
     assert where == "tcp" or not os.path.exists(address), "the last one removes the socket"
-    server.process.stdout.close()
-    server.errors.close()
-    shutil.rmtree(folder)
-    shutil.rmtree(server.folder)
+    put_away(server, folder)
 
 
 def test_handover_loses_nobody(weir):
@@ -461,10 +466,7 @@ def test_handover_answers_every_request(weir):
     if not has_sanitizer(weir, "tsan"):
         assert left == limit - sum(c.allowed for c in callers), left
     end(pids[-1])
-    server.process.stdout.close()
-    server.errors.close()
-    shutil.rmtree(folder)
-    shutil.rmtree(server.folder)
+    put_away(server, folder)
 
 
 class Operator(Caller):
@@ -507,10 +509,7 @@ def test_handover_takes_all_connections_along(weir):
         assert client("PING") == "PONG"
         client.close()
     end(new)
-    server.process.stdout.close()
-    server.errors.close()
-    shutil.rmtree(folder)
-    shutil.rmtree(server.folder)
+    put_away(server, folder)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
@@ -576,10 +575,7 @@ def test_handover_loses_no_edit_of_lists(weir):
     kept = open(os.path.join(folder, "table.lists")).read()
     assert all("ip %s\n" % entry in kept for entry in denied)
     print("%d edits, none lost" % len(denied))
-    server.process.stdout.close()
-    server.errors.close()
-    shutil.rmtree(folder)
-    shutil.rmtree(server.folder)
+    put_away(server, folder)
 
 
 def fill(pipe):
@@ -732,10 +728,7 @@ def test_handover_tells_the_supervisor(weir):
         pass
     assert said == ["READY=1", "MAINPID=%d\nREADY=1" % new, "STOPPING=1"], said
     notify.close()
-    server.process.stdout.close()
-    server.errors.close()
-    shutil.rmtree(folder)
-    shutil.rmtree(server.folder)
+    put_away(server, folder)
 
 
 def test_S1_drains_with_a_single_worker(weir):

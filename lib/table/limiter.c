@@ -5,6 +5,10 @@
  * itself, so a damaged or hostile file can at worst set an odd limit.  A change is another record
  * with the limits before it, and another edition of the place, which is all that deciding threads
  * look at.  States are brought over one by one as they are next used.
+ *
+ * A process keeps the limits that the record has, and those of the last minutes.  Then a limit is
+ * forgotten: nobody finds it any more.  Threads that have found it may still be reading it, so its
+ * memory stays for some minutes more.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,6 +18,8 @@
 #include "table/registry.h"
 #include "algo/log-chain.h"
 #include "base/utf8.h"
+
+#define LINGER (600 * WEIR_SECOND) /* of a limit that was replaced, and of one that is forgotten */
 
 /* ------------------------------------------------ limits as numbers ---- */
 
@@ -80,29 +86,66 @@ static struct weir__era *compile_era(const struct weir_table *table,
     return era;
 }
 
+static void free_eras(struct weir__era *era)
+{
+    for (struct weir__era *older; era != NULL; era = older) {
+        older = era->older;
+        free(era);
+    }
+}
+
+/* The older ones go first, so an era is freed with all that are behind it.  Times twice: the
+ * process may have been stopped for the first, with a thread in the midst of a call. */
+static void forget_old_locked(struct weir_limiter *limiter, weir_time now)
+{
+    struct weir__era *era = limiter->era, *older;
+    uint32_t present = era->version;
+
+    for (; (older = era->older) != NULL; era = older) {
+        if (present - older->version < WEIR__PAST || now - older->replaced <= LINGER)
+            continue;
+        if (older->forgotten) {
+            era->older = NULL;
+            free_eras(older);
+            return;
+        }
+        older->forgotten = true;
+        older->replaced = now;
+    }
+}
+
 /* Compiles the versions that the record has and this process has not yet, oldest first.  What is
- * damaged is left out. */
+ * damaged is left out.  The last is the present limit, and nobody sees another one in its place. */
 static void add_eras(struct weir_limiter *limiter, const struct weir__limiter_record *r,
                      uint64_t edition)
 {
+    const struct weir_clock *clock = &limiter->table->clock;
     uint32_t from = r->version < WEIR__PAST ? 0 : r->version - (WEIR__PAST - 1);
+    struct weir__era *newest = limiter->era;
+    weir_time now = newest ? clock->now(clock->context) : 0;
 
-    if (limiter->era && r->version - limiter->era->version < WEIR__PAST)
-        from = limiter->era->version + 1;
+    if (newest && r->version - newest->version < WEIR__PAST)
+        from = newest->version + 1;
     for (uint32_t version = from; version != r->version + 1; version++) {
         struct weir__era *era = compile_era(limiter->table, r, version, edition);
         if (era == NULL)
             continue;
-        era->older = limiter->era;
-        __atomic_store_n(&limiter->era, era, __ATOMIC_RELEASE);
+        if (newest != NULL)
+            newest->replaced = now;
+        era->older = newest;
+        newest = era;
     }
+    if (newest == limiter->era)
+        return;
+    weir__publish(&limiter->era, newest);
+    forget_old_locked(limiter, now);
 }
 
 static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t version)
 {
     struct weir__era *era = limiter->era;
 
-    while (era != NULL && era->version != version)
+    while (era != NULL && (era->version != version || era->forgotten))
         era = era->older;
     return era;
 }
@@ -132,23 +175,75 @@ const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_
     return era == NULL ? NULL : &era->plan;
 }
 
-/* The eras from one version to another, newest last; returns their number, 0 if the first is
- * forgotten. */
-static size_t list_eras(const struct weir_limiter *limiter, uint32_t version,
-                        const struct weir__era *last, const struct weir__era *out[WEIR__PAST + 1])
+/* The eras from one version to another, newest last; if the first is forgotten, from the oldest
+ * that is not; if it is later, the last alone.  Of many, those before the last are left out.
+ * Returns their number. */
+static size_t list_eras(const struct weir__era *last, uint32_t version,
+                        const struct weir__era *out[WEIR__PAST + 1])
 {
-    const struct weir__era *first = find_era(limiter, version);
-    size_t n = 0;
+    const struct weir__era *era = last;
+    bool later = (int32_t)(version - last->version) > 0;
+    size_t n = 1;
 
-    if (first == NULL)
-        return 0;
-    out[n++] = first;
-    for (uint32_t v = version + 1; n < WEIR__PAST && out[n - 1] != last && v != last->version; v++)
-        if (find_era(limiter, v) != NULL) /* else one that this process never saw */
-            out[n++] = find_era(limiter, v);
-    if (out[n - 1] != last)
-        out[n++] = last;
-    return n;
+    for (; !later && era->version != version && era->older != NULL && !era->older->forgotten; n++)
+        era = era->older;
+    era = last;
+    for (size_t i = n; i-- > 0; era = era->older)
+        if (i < WEIR__PAST)
+            out[i] = era;
+    if (n <= WEIR__PAST)
+        return n;
+    out[WEIR__PAST] = last;
+    return WEIR__PAST + 1;
+}
+
+/* What gives nothing away, and heals. */
+static void spend(const struct weir_plan *plan, void *state, weir_time since)
+{
+    memset(state, 0, plan->state_size);
+    plan->algo->give(plan, state, -plan->most, since);
+}
+
+/* Brings a state from the first era to the last; from NULL: one that was spent when the first
+ * began.  False: there is no memory. */
+static bool bring_over(const struct weir__era *const eras[], size_t n, const void *from, void *to)
+{
+    uint64_t small[2][2];
+    unsigned char *copies[2] = { (unsigned char *)small[0], (unsigned char *)small[1] };
+    size_t largest = 0;
+
+    for (size_t i = 0; i < n; i++)
+        largest = eras[i]->plan.state_size > largest ? eras[i]->plan.state_size : largest;
+    void *room = largest > sizeof(small[0]) ? malloc(2 * largest) : NULL;
+    if (room != NULL) {
+        copies[0] = room;
+        copies[1] = copies[0] + largest;
+    } else if (largest > sizeof(small[0])) {
+        return false;
+    }
+    if (from != NULL)
+        weir__copy_words(copies[0], from, eras[0]->plan.state_size);
+    else
+        spend(&eras[0]->plan, copies[0], eras[0]->since);
+    for (size_t i = 1; i < n; i++)
+        weir_step_change(&eras[i - 1]->plan, &eras[i]->plan, copies[(i - 1) % 2], copies[i % 2],
+                         eras[i]->since);
+    memcpy(to, copies[(n - 1) % 2], eras[n - 1]->plan.state_size);
+    free(room);
+    return true;
+}
+
+/* Nobody remembers the limit of a state.  At worst it was spent when the oldest limit began that is
+ * remembered; or at the last change, if it is idle earlier that way. */
+static void suppose_spent(const struct weir__era *const eras[], size_t n, void *to)
+{
+    const struct weir__era *last = eras[n - 1];
+
+    spend(&last->plan, to, last->since);
+    weir_time idle_at = weir_step_idle_at(&last->plan, to);
+    if (eras[0]->plan.nodes == NULL && bring_over(eras, n, NULL, to) &&
+        weir_step_idle_at(&last->plan, to) > idle_at)
+        spend(&last->plan, to, last->since);
 }
 
 void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
@@ -157,41 +252,17 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
     const struct weir__era *eras[WEIR__PAST + 1];
 
     pthread_mutex_lock(&limiter->table->mutex);
-    size_t n = list_eras(limiter, version, era, eras), largest = 0;
+    size_t n = list_eras(era, version, eras);
     pthread_mutex_unlock(&limiter->table->mutex);
-    for (size_t i = 0; i < n; i++)
-        largest = eras[i]->plan.state_size > largest ? eras[i]->plan.state_size : largest;
-    uint64_t small[2][2];
-    unsigned char *copies[2] = { (unsigned char *)small[0], (unsigned char *)small[1] };
-    void *room = largest > sizeof(small[0]) ? malloc(2 * largest) : NULL;
-    if (room != NULL) {
-        copies[0] = room;
-        copies[1] = copies[0] + largest;
-    }
-    if (n == 0 || (room == NULL && largest > sizeof(small[0]))) {
-        /* so many changes ago that nobody remembers: spent, as of the last change, gives nothing
-         * away and heals */
-        memset(to, 0, era->plan.state_size);
-        era->plan.algo->give(&era->plan, to, -era->plan.most, era->since);
-        free(room);
-        return;
-    }
-    weir__copy_words(copies[0], from, eras[0]->plan.state_size);
-    for (size_t i = 1; i < n; i++)
-        weir_step_change(&eras[i - 1]->plan, &eras[i]->plan, copies[(i - 1) % 2], copies[i % 2],
-                         eras[i]->since);
-    memcpy(to, copies[(n - 1) % 2], era->plan.state_size);
-    free(room);
+    if (from == NULL || eras[0]->version != version || !bring_over(eras, n, from, to))
+        suppose_spent(eras, n, to);
 }
 
 /* --------------------------------------------------- this process's ---- */
 
 static void free_limiter(struct weir_limiter *limiter)
 {
-    for (struct weir__era *era = limiter->era, *older; era != NULL; era = older) {
-        older = era->older;
-        free(era);
-    }
+    free_eras(limiter->era);
     free(limiter);
 }
 

@@ -81,14 +81,6 @@ static void place_copy(struct weir__part *part, struct weir__hand *hand, size_t 
         part->block == 0 ? NULL : weir__block_at(&part->limiter->space->slab, part->block);
 }
 
-/* A state of a version that nobody remembers: spent, as of the last change, gives nothing away and
- * heals. */
-static void spend(const struct weir__part *part, weir_time since)
-{
-    memset(part->state, 0, part->plan->state_size);
-    part->plan->algo->give(part->plan, part->state, -part->plan->most, since);
-}
-
 /* Of a node only what means anything. */
 static void copy_state(const struct weir_plan *plan, void *to, const void *from)
 {
@@ -123,7 +115,7 @@ static void read_large(struct weir__part *part)
     else if (plan == part->plan && plan->state_size > bytes)
         memset(part->state, 0, plan->state_size); /* damage */
     else if (plan == NULL || plan->state_size > bytes)
-        spend(part, part->era->since);
+        weir__limiter_convert(part->limiter, part->era, version, NULL, part->state);
     else if (plan == part->plan)
         copy_state(plan, part->state, from);
     else

@@ -23,14 +23,16 @@
 #include "table/layout.h"
 #include "weir-queue.h"
 
-/* A limit as it is from one version to the next.  Never changes, and lives as long as the table:
- * deciding threads read it unlocked. */
+/* A limit as it is from one version to the next.  Deciding threads read it unlocked: the first four
+ * never change, and it stays for much longer than a call can take (limiter.c). */
 struct weir__era {
     struct weir_plan plan;
     weir_time since;
     uint32_t version;
     uint64_t edition;        /* of the place when this was the present limit */
     struct weir__era *older; /* versions that this process has seen, newest first */
+    weir_time replaced;      /* when another became the present one, by the table's clock ... */
+    bool forgotten;          /* ... or when this was set: nobody is told of it any more */
 };
 
 /* How a limiter's states are kept. */
@@ -166,7 +168,7 @@ const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter);
 /* The plan of a version; NULL: nobody remembers it. */
 const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_t version);
 /* Brings a state kept under an older version to `to`, up to the era's; both of their plans'
- * sizes. */
+ * sizes.  from NULL: nobody remembers the version. */
 void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
                            uint32_t version, const void *from, void *to);
 void weir__limiters_free(struct weir_table *table);

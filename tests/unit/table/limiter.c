@@ -2,8 +2,12 @@
  * keeping what was used. */
 #include "unit/test.h"
 
+#include <malloc.h>
+
 #include "table/registry.h"
 #include "unit/fixture.h"
+
+#define MINUTE (60 * S)
 
 static struct weir_limiter *const untouched = (struct weir_limiter *)(uintptr_t)0x5a5a;
 
@@ -589,8 +593,8 @@ TEST(test_a_state_larger_than_the_slab_is_an_error_and_the_old_limit_stays)
     leave(&p);
 }
 
-/* So many changes that nobody remembers the limit a state was kept under: it counts as spent at the
- * last of them, and heals. */
+/* So many changes that nobody remembers the limit a state was kept under: it counts as spent when
+ * the oldest began that is remembered, and heals. */
 TEST(test_a_state_from_a_forgotten_limit_is_spent_and_heals)
 {
     const char *path = new_path();
@@ -608,6 +612,146 @@ TEST(test_a_state_from_a_forgotten_limit_is_spent_and_heals)
     limiter = limiter_of(table, "l", "gcra 20/1s burst 10");
     assert_false(take(limiter, "k", 1, NOW + 21).allowed);
     assert_int_equal(left(limiter, "k", NOW + S), 10);
+}
+
+static struct weir_limiter *attach_to(struct weir_table **table, const char *path, const char *text)
+{
+    weir_table_destroy(*table);
+    *table = attach(path);
+    return limiter_of(*table, "l", text);
+}
+
+/* A limit that changes every minute: who comes rarely has rested, whatever is remembered. */
+TEST(test_a_state_from_a_forgotten_limit_that_has_rested_is_fresh)
+{
+    static const char *const algorithms[] = { "gcra", "fixed-window", "sliding-window",
+                                              "sliding-log", "leaky-bucket" };
+
+    for (size_t i = 0; i < COUNT_OF(algorithms); i++) {
+        const char *path = new_path();
+        OWN(weir_table) *table =
+            table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+        char text[40];
+        snprintf(text, sizeof(text), "%s 10/60s", algorithms[i]);
+        struct weir_limiter *limiter = limiter_of(table, "l", text);
+        assert_true(take(limiter, "k", 10, NOW).allowed);
+        for (int n = 1; n <= 20; n++) {
+            snprintf(text, sizeof(text), "%s %d/60s", algorithms[i], 10 + n % 2);
+            change(limiter, text, NOW + n * MINUTE);
+        }
+        limiter = attach_to(&table, path, text);
+        assert_true(take(limiter, "k", 10, NOW + 20 * MINUTE + S).allowed);
+    }
+}
+
+/* The oldest limit that is remembered let a key use far more than the present one does: no key is
+ * out for as long as that would take. */
+TEST(test_a_state_from_a_forgotten_limit_is_out_no_longer_than_a_spent_one)
+{
+    const char *path = new_path();
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/60s");
+    assert_true(take(limiter, "k", 10, NOW).allowed);
+    for (int n = 1; n <= 20; n++)
+        change(limiter, n == 20 ? "gcra 5/60s" : n % 2 ? "gcra 10/60s" : "gcra 100000/60s", NOW);
+    limiter = attach_to(&table, path, "gcra 5/60s");
+    assert_false(take(limiter, "k", 1, NOW).allowed);
+    assert_int_equal(left(limiter, "k", NOW + MINUTE), 5);
+}
+
+/* ----------------------------------------------------------------- old limits ---- */
+
+static weir_time fake_now(void *context)
+{
+    return *(weir_time *)context;
+}
+
+static void change_count(struct weir_limiter *limiter, int count)
+{
+    char text[40];
+
+    snprintf(text, sizeof(text), "gcra %d/100s", count);
+    change(limiter, text, NOW);
+}
+
+TEST(test_T3_changes_of_a_limit_leave_no_memory_in_the_process)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    weir_time clock = NOW;
+    size_t memory = 0;
+
+    table->clock = (struct weir_clock){ .now = fake_now, .context = &clock };
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/100s");
+    for (int i = 0; i < 3000; i++) {
+        change_count(limiter, 2 + i);
+        clock += MINUTE;
+        memory = i == 100 ? mallinfo2().uordblks : memory; /* under a sanitizer: 0 */
+    }
+    assert_true(mallinfo2().uordblks <= memory + (16 << 10));
+}
+
+static int count_eras(const struct weir_limiter *limiter)
+{
+    int n = 0;
+
+    for (const struct weir__era *era = limiter->era; era != NULL; era = era->older)
+        n++;
+    return n;
+}
+
+/* A thread has read the first era, and its process is stopped.  When it goes on another thread is
+ * quicker. */
+TEST(test_T3_an_era_stays_when_its_process_was_stopped)
+{
+    enum { CHANGES = 20 };
+    OWN(weir_table) *table = private_table(false, 100);
+    weir_time clock = NOW;
+
+    table->clock = (struct weir_clock){ .now = fake_now, .context = &clock };
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/100s");
+    for (int i = 1; i <= CHANGES; i++)
+        change_count(limiter, 1 + i);
+    clock += 60 * MINUTE;
+    change_count(limiter, 100);
+    assert_int_equal(count_eras(limiter), CHANGES + 2);
+    clock += 9 * MINUTE;
+    change_count(limiter, 101);
+    assert_int_equal(count_eras(limiter), CHANGES + 3);
+    clock += 2 * MINUTE;
+    change_count(limiter, 102);
+    assert_in_range(count_eras(limiter), WEIR__PAST, WEIR__PAST + 3);
+}
+
+/* The record has seven limits: states under these are brought over however old they are. */
+TEST(test_T3_the_limits_of_the_record_stay)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    weir_time clock = NOW;
+
+    table->clock = (struct weir_clock){ .now = fake_now, .context = &clock };
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/100s");
+    for (int i = 0; i < 20; i++, clock += 30 * MINUTE)
+        change_count(limiter, 11 + i);
+    assert_true(take(limiter, "k", 4, NOW).allowed);
+    for (int i = 1; i < WEIR__PAST; i++, clock += 30 * MINUTE)
+        change_count(limiter, 30 + 10 * i);
+    assert_int_equal(left(limiter, "k", NOW), 20 + 10 * WEIR__PAST - 4);
+}
+
+/* A thread has an era that is the present one no more when it comes to bring over a state, which is
+ * under a later one by then. */
+TEST(test_a_state_under_a_later_limit_is_spent_for_a_thread_that_was_stopped)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/100s");
+    const struct weir__era *era = limiter->era;
+    uint64_t from[2] = { 0, 0 }, to[2];
+
+    change_count(limiter, 20);
+    change_count(limiter, 30);
+    weir__limiter_convert(limiter, era, 2, from, to);
+    assert_int_equal(weir_step_idle_at(&era->plan, to), 100 * S);
 }
 
 GROUP(make_folder, remove_folder)

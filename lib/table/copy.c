@@ -274,6 +274,16 @@ static bool copy_large(const struct source *s, const struct weir__part *part,
     return true;
 }
 
+/* The limit may have changed since the limiter was copied; or another limiter is in its place. */
+static bool follow_limit(struct weir_limiter *limiter, const struct weir__part *part)
+{
+    const struct weir_limit *limit = &part->plan->limit;
+
+    return limiter->salt == part->limiter->salt &&
+           (weir__limit_equal(&limiter->era->plan.limit, limit) ||
+            weir_limiter_change(limiter, limit, part->era->since, NULL) == WEIR_OK);
+}
+
 static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_t i, uint64_t tag)
 {
     struct weir_limiter *limiter = new_limiter(s, old, NULL);
@@ -287,8 +297,7 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
                                                                   i % WEIR__GROUP_SLOTS)) != tag)
         return false;
     if (part.slot == NULL || /* damage: beyond its group's reach */
-        part.state == NULL || limiter == NULL ||
-        part.plan->state_size != limiter->era->plan.state_size)
+        part.state == NULL || limiter == NULL || !follow_limit(limiter, &part))
         s->copy->counts.lost++;
     else if (limiter->kind == WEIR__LARGE)
         return copy_large(s, &part, limiter, i);

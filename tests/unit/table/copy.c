@@ -266,6 +266,43 @@ TEST(test_a_backup_of_a_group_that_becomes_empty)
     assert_int_equal(left(weir__limiter_by_name(copy, "l"), text, later), 7);
 }
 
+/* The first of the keys that looks at the clock has the other limit changed. */
+static weir_time change_window(void *context)
+{
+    struct weir_limiter **once = context, *window = *once;
+
+    *once = NULL;
+    if (window != NULL)
+        change(window, "sliding-window 10/2h", NOW + 1);
+    return NOW;
+}
+
+TEST(test_a_backup_while_a_limit_changes)
+{
+    enum { EACH = 60 };
+    OWN(weir_table) *table = private_table(true, 100);
+    struct weir_limiter *early = limiter_of(table, "early", "gcra 10/1h"),
+                        *window = limiter_of(table, "w", "sliding-window 10/1h"), *once = window;
+    weir_time later = weir_table_now(table) + 3650 * 86400 * S;
+    const char *to = new_path();
+    char text[16];
+
+    for (int i = 0; i < EACH; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        take(early, text, 3, later);
+        take(window, text, 1 + i % 9, NOW);
+    }
+    table->clock = (struct weir_clock){ .now = change_window, .context = &once };
+    assert_int_equal(back_up(table, to).lost, 0);
+    assert_null(once);
+    OWN(weir_table) *copy = attach(to);
+    struct weir_limiter *same = weir__limiter_by_name(copy, "w");
+    for (int i = 0; i < EACH; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        assert_int_equal(left(same, text, NOW + 4000 * S), 9 - i % 9);
+    }
+}
+
 /* ---------------------------------------------------------------- errors ---- */
 
 static void touch(const char *path)

@@ -368,17 +368,19 @@ static bool is_out_of_order(const struct weir_table *table)
 static void put_in_order(struct weir_table *table)
 {
     unsigned char boot[WEIR__BOOT_ID_SIZE];
+    bool crashed = is_out_of_order(table), other_boot = is_of_other_boot(table->header, boot);
 
-    if (is_out_of_order(table)) {
+    if (crashed || other_boot) {
         weir__hands_recover_all(table);
         weir__registry_rebuild(table);
         weir__slots_rebuild(&table->bans);
         weir__slots_rebuild(&table->keys);
-        if (is_of_other_boot(table->header, boot)) { /* some pages may be older than others */
+        if (other_boot) { /* some pages may be older than others, even the holders' */
             weir__held_rebuild(table);
             weir__bans_measure(table);
-            weir__groups_open(&table->keys, 0);
         }
+        if (crashed && other_boot)
+            weir__groups_open(&table->keys, 0);
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
         table->header->lost_then = table->header->holders_lost;
     } else {

@@ -69,3 +69,50 @@ TEST(test_a_torn_page_costs_its_own_keys)
     expect_torn("sliding-window 10/1h", false);
     expect_torn("sliding-window 10/1h", true);
 }
+
+static void expect_left(struct weir_limiter *limiter, const char *prefix, int keys, int64_t wanted)
+{
+    char text[16];
+
+    for (int i = 0; i < keys; i++) {
+        snprintf(text, sizeof(text), "%s%d", prefix, i);
+        assert_int_equal(left(limiter, text, NOW), wanted);
+    }
+}
+
+static void take_each(struct weir_limiter *limiter, const char *prefix, int keys, int64_t cost)
+{
+    char text[16];
+
+    for (int i = 0; i < keys; i++) {
+        snprintf(text, sizeof(text), "%s%d", prefix, i);
+        take(limiter, text, cost, NOW);
+    }
+}
+
+/* Everybody had left when the host went down, and the map of blocks was not written yet: a block
+ * that a key has is given to no other. */
+TEST(test_T4_after_another_boot_no_block_is_given_twice)
+{
+    enum { KEYS = 100 };
+    static const unsigned char zeros[WEIR__PAGE];
+    const char *path = new_path();
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 400 });
+    uint64_t at = weir__offset_of(table, table->keys.slab.room),
+             bytes = weir__slab_map_bytes(table->keys.slab.count), one = 1;
+
+    take_each(limiter_of(table, "l", "sliding-window 10/1h"), "old", KEYS, 9);
+    weir_table_destroy(table);
+    for (uint64_t n = 0; n < bytes; n += sizeof(zeros))
+        write_at(path, at + n, zeros, bytes - n < sizeof(zeros) ? bytes - n : sizeof(zeros));
+    write_at(path, offsetof(struct weir__header, boot_id), &one, sizeof(one));
+    table = attach(path);
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-window 10/1h");
+    take_each(limiter, "new", KEYS, 3);
+    expect_left(limiter, "old", KEYS, 1);
+    take_each(limiter, "old", KEYS, 1);
+    expect_left(limiter, "new", KEYS, 7);
+    expect_left(limiter, "old", KEYS, 0);
+    weir_table_destroy(table);
+}

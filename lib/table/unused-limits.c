@@ -10,7 +10,7 @@
  *
  * A limiter's place is closed first.  Then its states are taken out of their slots one by one, each
  * together with a look that the place is still closed: a user that comes back in between finds the
- * rest of its states.  At the end the place is free.
+ * rest of its states.  At the end the place is doomed, and then free.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +104,16 @@ static bool clear_slot(struct weir_table *table, struct leaving *l, uint64_t i, 
     return removed;
 }
 
+/* None of its states is left.  Doomed first: else a process that was stopped here would take away
+ * the switch by hand of one that has come since. */
+static void free_place(struct weir_table *table, uint32_t id, uint64_t edition)
+{
+    uint64_t doomed = weir__place_doom(table, id, edition);
+
+    if (doomed != 0)
+        weir__place_free(table, id, doomed);
+}
+
 /* Reads every slot, and frees the places of limiters that have no state left. */
 static void clear_slots(struct weir_table *table, struct leaving *l, weir_time now)
 {
@@ -118,7 +128,7 @@ static void clear_slots(struct weir_table *table, struct leaving *l, weir_time n
     }
     for (uint32_t id = 0; l->n > 0 && id < table->limiters.most; id++)
         if (edition_of(l, id))
-            weir__place_free(table, id, edition_of(l, id));
+            free_place(table, id, edition_of(l, id));
 }
 
 /* --------------------------------------------------------------- guards ---- */

@@ -680,6 +680,8 @@ static void rebuild_place(struct weir_table *table, uint32_t place)
 
     if (p->word != 0 && !weir__slab_rebuild_mark(&table->names.slab, (uint32_t)p->word, bytes))
         p->word = 0; /* damage */
+    if (p->word & DOOMED)
+        p->word &= ~DOOMED_BY; /* that has gone */
     if (p->word != 0)
         memset(&table->users[place], 0, sizeof(table->users[place]));
 }

@@ -256,3 +256,27 @@ TEST(test_a_doomed_guard_goes)
     tend(table, NOW, 2 * MINUTE);
     assert_int_equal(stats_of(table, -1).guards, 0);
 }
+
+/* All were killed, and another process got the number of the one that wiped the guard. */
+TEST(test_a_guard_that_was_doomed_before_a_restart_goes)
+{
+    enum { DEAD = 5 };
+    const char *path = new_path();
+    uint64_t one = 1;
+
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .guards = 2 });
+    struct weir_guard *guard = guard_of(table, "g", 3);
+    weir_guard_drop(guard);
+    guard->place->word |= (uint64_t)3 << 62 | (uint64_t)DEAD << 32;
+    weir_table_destroy(table);
+    write_at(path, offsetof(struct weir__header, lost_then), &one, sizeof(one));
+    table = attach(path);
+    table->header->holders_next = DEAD - 1;
+    OWN(weir_table) *other = attach(path);
+    limiter_of(other, "l", "gcra 10/1d");
+    assert_int_equal(table->holders[DEAD].pid, getpid());
+    tend(table, NOW, 2 * MINUTE);
+    assert_int_equal(stats_of(table, -1).guards, 0);
+    weir_table_destroy(table);
+}

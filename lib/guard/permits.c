@@ -116,8 +116,9 @@ struct sweep {
     struct weir_guard *guard;
     const struct weir__guard_plan *plan;
     weir_time now, lease;
-    int64_t last;  /* sweep_at, as this sweep found or set it */
-    int64_t least; /* no permit is younger, in grains; below 0: it may be ahead of now */
+    int64_t last;   /* sweep_at, as this sweep found or set it */
+    int64_t least;  /* no permit is younger, in grains; below 0: it may be ahead of now */
+    int64_t seated; /* permits that it left in the seats */
 };
 
 /* `since`: the last sweep.  Soon after one, a lease ahead: the clock may have stepped back. */
@@ -183,24 +184,29 @@ static struct drift read_drift(const struct weir_guard *guard, uint32_t n)
 }
 
 /* A process killed between counting and taking its seat leaves a difference.  Sweeps look for one
- * for a while after a death, or if in_flight is negative, and correct it if it was the same each
- * time. */
-static void settle_drift(struct weir_guard *guard, uint32_t n)
+ * for a while after a death, and correct it if it was the same each time.  A process that was only
+ * stopped there is taken for the dead one, and when it goes on, more is `seated` than in_flight
+ * says.  Nothing else leaves that, so it is looked for whether somebody died or not; the opposite
+ * is not, since somebody who is entering may be held up. */
+static void settle_drift(struct weir_guard *guard, uint32_t n, int64_t seated)
 {
     struct weir__guard_record *r = guard->record;
     struct weir__learnt *l = &r->learnt;
     uint64_t lost = weir__get(&guard->table->header->holders_lost);
+    bool low = weir__get(&r->in_flight) < seated || l->drift < 0;
 
-    if (lost != l->holders_lost || weir__get(&r->in_flight) < 0) {
+    if (lost != l->holders_lost) {
         l->holders_lost = lost;
         l->watching = 3 * DRIFT_SWEEPS;
     }
-    if (l->watching == 0)
+    if (l->watching == 0 && !low)
         return;
     struct drift d = read_drift(guard, n);
+    if (l->watching == 0)
+        d = (struct drift){ d.in_flight < 0 ? d.in_flight : 0, d.extra < 0 ? d.extra : 0 };
     bool any = d.in_flight != 0 || d.extra != 0,
          same = d.in_flight == l->drift && d.extra == r->extra_drift;
-    l->watching--;
+    l->watching -= l->watching > 0;
     l->drift_times = any && same ? l->drift_times + 1 : any;
     l->drift = d.in_flight;
     r->extra_drift = d.extra;
@@ -221,7 +227,7 @@ static int64_t give_back(struct weir__guard_record *r, uint64_t word)
 
 /* Stops if somebody else has swept since, because this thread was stopped: permits that are there
  * now may be younger. */
-static int64_t sweep_seats(const struct sweep *s, uint32_t n)
+static int64_t sweep_seats(struct sweep *s, uint32_t n)
 {
     struct weir__guard_record *r = s->guard->record;
     int64_t reclaimed = 0;
@@ -239,6 +245,8 @@ static int64_t sweep_seats(const struct sweep *s, uint32_t n)
         if (is_over(s, word) && weir__held_is_certain(&s->guard->held, i) &&
             weir__seat_free(s->guard, i, word))
             reclaimed += give_back(r, word);
+        else
+            s->seated += weir__permit_weight(word);
     }
     return reclaimed;
 }
@@ -325,7 +333,7 @@ static void sweep_after(struct weir_guard *guard, const struct weir__guard_plan 
                         weir_time lapse, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct sweep s = { guard, plan, now, lease_of(r, plan), weir__acquire(&r->sweep_at), 0 };
+    struct sweep s = { guard, plan, now, lease_of(r, plan), weir__acquire(&r->sweep_at), 0, 0 };
     weir_time since = unswept(s.last, now);
 
     if (__builtin_expect(since <= lapse, 1))
@@ -363,7 +371,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
 {
     struct weir__guard_record *r = guard->record;
     weir_time lease = lease_of(r, plan);
-    struct sweep s = { guard, plan, now, lease, now + SWEEP, least_age(lease, 0) };
+    struct sweep s = { guard, plan, now, lease, now + SWEEP, least_age(lease, 0), 0 };
     int64_t due = weir__get(&r->sweep_at);
     uint32_t n = seats_of(r);
 
@@ -374,7 +382,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
         weir__holders_bury(guard->table, now);
     int64_t reclaimed = sweep_seats(&s, n);
     forget_lease(r, plan, now);
-    settle_drift(guard, n);
+    settle_drift(guard, n, s.seated);
     tell_hanging(&s, n);
     note_reclaimed(guard, reclaimed, now);
 }

@@ -1,5 +1,5 @@
-/* stop-permits.c -- processes are stopped at any instruction of an enter or an exit by key, others
- * go on, and then the stopped ones do, or they are killed.
+/* stop-permits.c -- processes are stopped at any instruction of an enter, an exit or a renewal, by
+ * key and without one, others go on, and then the stopped ones do, or they are killed.
  *
  *     stop-permits SEED STOPS   STOPS rounds for each deed and script
  *
@@ -9,7 +9,9 @@
  *
  *     nobody waits     the script ends while the victims are stopped
  *     never too many   and never too few: what everybody has is what the key may have, once it was
- *                      asked until it refused
+ *                      asked until it refused.  One that is stopped between gate and seat when
+ *                      somebody dies is taken for dead, and there may be one too many when it goes
+ *                      on; a few seconds later the counts are right again
  *     nothing lost     once all is given back, and what the dead had is swept, the key's count and
  *                      the guard's are 0, no seat names a key, and all permits can be had again
  */
@@ -33,15 +35,20 @@ enum deed {
     EXIT_ONLY,  /* the key's only permit */
     EXIT_ONE,   /* of two */
     ENTER_EXIT, /* both */
+    RENEW,      /* one of two */
+    RENEW_EXIT, /* both */
     DEEDS
 };
-enum script { FILL, CHURN, SWAMP, SWEEP, RETURN, SCRIPTS };
+enum script { FILL, CHURN, SWAMP, SWEEP, RETURN, MOURN, SCRIPTS };
 
 static const char *const deeds[] = { "enter, new key", "enter",          "enter, last permit",
                                      "enter, refused", "exit, the only", "exit",
-                                     "enter and exit" };
-static const char *const scripts[] = { "fill", "churn", "swamp", "sweep", "return" };
-static const int held_before[] = { 0, 1, 2, 3, 1, 2, 1 };
+                                     "enter and exit", "renew",          "renew and exit" };
+static const char *const scripts[] = { "fill", "churn", "swamp", "sweep", "return", "mourn" };
+static const int held_before[] = { 0, 1, 2, 3, 1, 2, 1, 2, 2 };
+/* Kinds of tables and guards. */
+enum { WIDE, NARROW, KEYLESS, KINDS };
+static const char *const kinds[] = { "", "narrow ", "without a key " };
 
 /* Shared with the victims. */
 struct book {
@@ -56,10 +63,12 @@ struct ground {
     unsigned char *image;
     struct book *book;
     enum deed deed;
+    int kind;
+    bool leased; /* what victims have outlives them, as a server's clients' permits do */
     struct path path;
     struct weir_permit held[BY_KEY + 1]; /* before the deed */
     weir_time clock;
-    struct weir_permit mine[BY_KEY + 1];
+    struct weir_permit mine[BY_KEY + 1 + VICTIMS];
     int n; /* of mine */
 };
 
@@ -82,6 +91,22 @@ static bool enter(struct ground *g, const char *key, struct weir_permit *permit)
     return weir_enter(g->guard, &ask, permit, &d);
 }
 
+/* As the server does: it may have been renewed, and the answer lost. */
+static bool give_back(struct ground *g, const struct weir_permit *permit)
+{
+    struct weir_permit mine = *permit, renewed = *permit;
+
+    return weir_exit(g->guard, &mine, WEIR_SUCCEEDED, g->clock) ||
+           (weir__permit_follow(g->guard, &renewed) &&
+            weir_exit(g->guard, &renewed, WEIR_SUCCEEDED, g->clock));
+}
+
+static bool renew(struct ground *g, struct weir_permit *permit)
+{
+    return weir_permit_renew(g->guard, permit, g->clock) ||
+           weir__permit_repeat(g->guard, permit, g->clock);
+}
+
 /* ---------------------------------------------------------------- victims ---- */
 
 static void do_deed(struct ground *g, int me)
@@ -96,12 +121,20 @@ static void do_deed(struct ground *g, int me)
         struct weir_permit p = g->held[0];
         b->exited[me] = weir_exit(g->guard, &p, WEIR_SUCCEEDED, g->clock) ? 1 : 2;
     }
+    if (g->deed == RENEW || g->deed == RENEW_EXIT) {
+        struct weir_permit p = g->held[0];
+        bool renewed = renew(g, &p);
+        if (g->deed == RENEW_EXIT && renewed)
+            b->exited[me] = give_back(g, &p) ? 1 : 2;
+    }
 }
 
 static void be_victim(void *context)
 {
     struct work *work = context;
 
+    if (work->ground->leased)
+        work->ground->table->me = NULL;
     (void)weir__holder_me(work->ground->table);
     stepping_begin();
     do_deed(work->ground, work->victim);
@@ -144,16 +177,30 @@ static void swamp(struct ground *g)
     }
 }
 
+/* Another process dies, and sweeps take whoever is between gate and seat for it. */
+static void mourn(struct ground *g)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)weir__holder_me(g->table);
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+        die("mourn", "no process");
+    sweep(g, 8);
+}
+
 static void play_script(struct ground *g, enum script script, int *returned)
 {
+    if (script == MOURN)
+        mourn(g);
     if (script == SWAMP)
         swamp(g);
     if (script == SWEEP)
         sweep(g, 1);
-    if (script == RETURN && held_before[g->deed] > 0) {
-        struct weir_permit p = g->held[0];
-        *returned = weir_exit(g->guard, &p, WEIR_SUCCEEDED, g->clock) ? 1 : 2;
-    }
+    if (script == RETURN && held_before[g->deed] > 0)
+        *returned = give_back(g, &g->held[0]) ? 1 : 2;
     fill(g);
     if (script == CHURN) {
         give_mine(g);
@@ -163,9 +210,15 @@ static void play_script(struct ground *g, enum script script, int *returned)
 
 /* ------------------------------------------------------------------ checks ---- */
 
+static int64_t gate_of(const struct ground *g)
+{
+    return __atomic_load_n(&g->guard->record->in_flight, __ATOMIC_RELAXED);
+}
+
 static int64_t count_of(const struct ground *g)
 {
-    return weir_guard_key_in_flight(g->guard, (struct weir_key){ "k", 1 });
+    return g->kind == KEYLESS ? gate_of(g)
+                              : weir_guard_key_in_flight(g->guard, (struct weir_key){ "k", 1 });
 }
 
 /* What was out before, without what has been given back. */
@@ -174,7 +227,7 @@ static int still_held(const struct ground *g, int victims, int returned)
     int given = returned == 1;
 
     for (int i = 0; i < victims; i++)
-        given += (g->deed == EXIT_ONLY || g->deed == EXIT_ONE) && g->book->exited[i] == 1;
+        given += g->deed != ENTER_EXIT && g->book->exited[i] == 1;
     return given > 1 ? -1 : held_before[g->deed] - given;
 }
 
@@ -187,18 +240,32 @@ static int victims_hold(const struct ground *g, int victims)
     return n;
 }
 
-static const char *check_alive(struct ground *g, int victims, int returned)
+/* Seconds, without what the end of the victims brings about: others go on for hours. */
+static void let_pass(struct ground *g)
+{
+    sweep(g, 1);
+    g->guard->record->learnt.watching = 0;
+    sweep(g, 8);
+}
+
+static const char *check_alive(struct ground *g, enum script script, int victims, int returned)
 {
     int before = still_held(g, victims, returned), theirs = victims_hold(g, victims);
+    bool keyless = g->kind == KEYLESS;
+    int more = keyless && script == MOURN ? victims : 0; /* taken for dead, and yet alive */
 
     if (before < 0)
         return "a permit was given back twice";
-    if (before + theirs + g->n > BY_KEY)
+    if (before + theirs + g->n > BY_KEY + more)
         return "too many";
+    if (script == MOURN)
+        let_pass(g);
     if (count_of(g) != before + theirs + g->n)
         return "the count is wrong";
+    if (gate_of(g) != before + theirs + g->n)
+        return "the gate is wrong";
     fill(g);
-    if (before + theirs + g->n != BY_KEY)
+    if (before + theirs + g->n < BY_KEY || before + theirs + g->n > BY_KEY + more)
         return "too few";
     for (int i = 0; i < victims; i++)
         if (g->book->entered[i] == 1 && g->book->exited[i] == 0 &&
@@ -210,7 +277,7 @@ static const char *check_alive(struct ground *g, int victims, int returned)
 /* The dead hold nothing, but a permit of this process may have been given back or not. */
 static const char *check_dead(struct ground *g)
 {
-    sweep(g, 2);
+    sweep(g, g->kind == KEYLESS ? 8 : 2);
     if (count_of(g) > BY_KEY)
         return "too many";
     fill(g);
@@ -223,7 +290,7 @@ static const char *check_end(struct ground *g)
     int again = 0;
 
     for (int i = 0; i < held_before[g->deed]; i++)
-        (void)weir_exit(g->guard, &g->held[i], WEIR_SUCCEEDED, g->clock);
+        (void)give_back(g, &g->held[i]);
     give_mine(g);
     sweep(g, 8);
     weir_guard_get(g->guard, g->clock, &info);
@@ -264,6 +331,7 @@ static const char *play(struct ground *g, enum script script, int victims, bool 
     int returned = 0;
 
     restore(g);
+    g->leased = script == MOURN && !killed;
     memcpy(kept, g->held, sizeof(kept));
     for (int i = 0; i < victims; i++) {
         struct work work = { g, i };
@@ -282,7 +350,7 @@ static const char *play(struct ground *g, enum script script, int victims, bool 
             wrong = "a victim did not end";
     }
     if (wrong == NULL)
-        wrong = killed ? check_dead(g) : check_alive(g, victims, returned);
+        wrong = killed ? check_dead(g) : check_alive(g, script, victims, returned);
     if (wrong == NULL)
         wrong = check_end(g);
     for (int i = 0; i < victims; i++)
@@ -300,18 +368,23 @@ static void record(struct ground *g)
         die(deeds[g->deed], "it did not end");
 }
 
-static void make_ground(struct ground *g, enum deed deed, bool narrow)
+static void make_ground(struct ground *g, enum deed deed, int kind)
 {
     char path[] = "weir-stop-XXXXXX";
-    struct weir_table_options o = { .path = path, .keys = 200, .narrow = narrow, .guards = 1 };
+    struct weir_table_options o = {
+        .path = path, .keys = 200, .narrow = kind == NARROW, .guards = 1
+    };
+    struct weir_guard_options guard = { .max = kind == KEYLESS ? BY_KEY : 100,
+                                        .max_per_key = kind == KEYLESS ? 0 : BY_KEY,
+                                        .lease = LEASE };
     struct weir_error e;
 
-    *g = (struct ground){ .deed = deed, .clock = NOW, .book = stepping_room(sizeof(*g->book)) };
+    *g = (struct ground){
+        .deed = deed, .kind = kind, .clock = NOW, .book = stepping_room(sizeof(*g->book))
+    };
     close(mkstemp(path));
     if (weir_table_create(&g->table, &o, &e) != WEIR_OK ||
-        weir_guard_create(
-            &g->guard, g->table, "g",
-            &(struct weir_guard_options){ .max = 100, .max_per_key = BY_KEY, .lease = LEASE }, &e))
+        weir_guard_create(&g->guard, g->table, "g", &guard, &e))
         die("table", e.text);
     unlink(path); /* the victims inherit it */
     (void)weir__holder_me(g->table);
@@ -356,9 +429,8 @@ static int play_ground(struct ground *g, int rounds)
         failed += wrong != NULL;
         if (wrong != NULL)
             fprintf(stderr, "stop-permits: %s%s, %s, %s at %zu and %zu of %zu: %s\n",
-                    g->table->keys.narrow ? "narrow " : "", deeds[g->deed], scripts[script],
-                    killed ? "killed" : "stopped", stops[0], victims > 1 ? stops[1] : 0,
-                    g->path.length, wrong);
+                    kinds[g->kind], deeds[g->deed], scripts[script], killed ? "killed" : "stopped",
+                    stops[0], victims > 1 ? stops[1] : 0, g->path.length, wrong);
     }
     return failed;
 }
@@ -372,9 +444,9 @@ int main(int argc, char **argv)
         printf("skipped: this system does not permit ptrace\n");
         return STEPPING_FORBIDDEN;
     }
-    for (int i = 0; i < 2 * DEEDS; i++) {
+    for (int i = 0; i < KINDS * DEEDS; i++) {
         static struct ground g;
-        make_ground(&g, (enum deed)(i / 2), i % 2 == 1);
+        make_ground(&g, (enum deed)(i / KINDS), i % KINDS);
         record(&g);
         failed += play_ground(&g, rounds);
         free_ground(&g);

@@ -239,6 +239,35 @@ TEST(test_a_gate_that_says_more_or_less_than_the_seats_is_put_right)
     assert_int_equal(g->record->in_flight, 1);
 }
 
+/* A process that was stopped between the gate and the seat, taken for a dead one, and went on. */
+TEST(test_a_gate_below_the_seats_is_put_right_though_nobody_died)
+{
+    A_GUARD(g, .max = 10, .lease = 3600 * S);
+    struct weir_permit p[3];
+    struct weir_decision d;
+    weir_time now = NOW;
+    assert_true(enter_at(g, now, &p[0]));
+    assert_true(enter_at(g, now, &p[1]));
+    assert_true(weir_enter(g, &(struct weir_ask){ .cost = 3, .now = now }, &p[2], &d));
+    for (int i = 0; i < 30; i++)
+        info_of(g, now += 300 * MS);
+    g->record->in_flight -= 3; /* all of it is seated */
+    g->record->extra -= 2;
+    for (int i = 0; i < 12; i++)
+        info_of(g, now += 300 * MS);
+    assert_fields(*g->record, (in_flight, 5), (extra, 2));
+    g->record->in_flight -= 1; /* and more than one after another */
+    for (int i = 0; i < 4; i++)
+        info_of(g, now += 300 * MS);
+    g->record->in_flight -= 1;
+    for (int i = 0; i < 12; i++)
+        info_of(g, now += 300 * MS);
+    assert_int_equal(g->record->in_flight, 5);
+    for (int i = 0; i < 3; i++)
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, now));
+    assert_fields(*g->record, (in_flight, 0), (extra, 0));
+}
+
 TEST(test_asks_for_several_permits_that_the_seats_do_not_have_are_put_right)
 {
     A_GUARD(g, .max = 20, .lease = 3600 * S);

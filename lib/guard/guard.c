@@ -385,7 +385,10 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
         uint64_t edition = weir__record_read(table, &table->guards, guard->id, &named);
         weir__guard_terms_write(&named.terms, &plan.options);
         done = edition == 0 || named.salt != salt; /* it has gone, or is damaged */
-        if (!done && (code = prepare(table, guard->id, &named, error)) == WEIR_OK)
+        code = done ? WEIR_OK : prepare(table, guard->id, &named, error);
+        if (!done && code == WEIR_OK && plan.lease != weir__guard_plan_of(guard)->lease)
+            weir__set(&guard->record->lease_until, 0); /* the leases of before begin to end now */
+        if (!done && code == WEIR_OK)
             done = weir__record_change(table, &table->guards, guard->id, edition, &named, &full);
     }
     if (full)

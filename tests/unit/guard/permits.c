@@ -162,6 +162,27 @@ TEST(test_G1_a_longer_lease_that_no_sweep_has_seen_is_kept_too)
     assert_int_equal(why_not(g, NOW + 61 * S), WEIR_GRANTED);
 }
 
+/* The first lease is long over when the second one ends, but not a lease in between. */
+TEST(test_G1_a_lease_between_two_changes_is_kept_too)
+{
+    static const weir_time between[] = { 30 * S, 60 * S };
+
+    for (size_t i = 0; i < COUNT_OF(between); i++) {
+        A_GUARD(g, .max = 1, .lease = 60 * S);
+        struct weir_permit p;
+        assert_int_equal(why_not(g, NOW), WEIR_GRANTED);
+        set_lease(g, S);
+        assert_int_equal(why_not(g, NOW + S), WEIR_GRANTED); /* those of before end by 61 s */
+        assert_int_equal(why_not(g, NOW + 50 * S), WEIR_GRANTED);
+        set_lease(g, between[i]);
+        assert_true(enter_at(g, NOW + 50 * S + MS, &p));
+        set_lease(g, S);
+        for (weir_time age = S; age < between[i]; age += S)
+            assert_int_equal(why_not(g, NOW + 50 * S + age), WEIR_BUSY);
+        assert_int_equal(why_not(g, NOW + 111 * S), WEIR_GRANTED);
+    }
+}
+
 TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
 {
     OWN(weir_table) *table = private_table(false, 16);

@@ -156,15 +156,20 @@ static bool join(struct weir_visit *v, const struct weir__admission *a)
     return j.waits;
 }
 
-/* `wait`: the longest in a queue. */
+/* `wait`: the longest in a queue.  0: it does not wait, or has waited for all of its time. */
 static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how,
                            weir_time wait)
 {
     struct weir__admission a;
 
     visit->line = NULL;
-    if (!decide(weir, visit, how, wait > 0, &a))
+    if (!decide(weir, visit, how, wait > 0 || how == ELSEWHERE, &a))
         return true;
+    if (wait <= 0) {
+        visit->ruling.decision.reason = WEIR_LATE;
+        count_refused(weir, a.guard, WEIR_LATE);
+        return true;
+    }
     visit->waiter =
         (struct weir_waiter){ .priority = a.priority, .user_class = a.user_class, .turn = on_turn };
     visit->line = weir__line_claim(weir, a.guard, &visit->waiter, &wait);

@@ -122,6 +122,26 @@ def test_L11_waits_at_one_guard_after_another(weir):
             d.server.clock(1000)
 
 
+def test_L11_at_its_deadline_it_is_late_not_busy(weir):
+    """Its turn comes in the last nanosecond of its time, and another guard is busy; one without a
+    queue is busy, whatever the time."""
+    for second, reason in (("{ max: 1, queue: 5, wait: 60s }", "late"), ("1", "busy")):
+        rules = "version: 1\nguards:\n" + "".join(
+            "  - { name: %s, match: { uri: /both }, concurrency: %s }\n" % guard
+            for guard in (("first", "{ max: 1, queue: 5, wait: 60s }"), ("second", second)))
+        with Doors(weir, rules=rules) as d:
+            permits = [d.enter("GUARD", name)["permit"] for name in ("first", "second")]
+            waiter = Waiter(d, "WAIT", 5000, "uri", "/both", guard="first")
+            d.server.clock(1005)
+            assert d.guard("first")["waiting"] == 1
+            assert d.exit(permits[0]) == 1
+            entered = waiter.answer()
+            assert (entered["allowed"], entered["reason"],
+                    entered["guard"]) == (0, reason, "second"), entered
+            assert d.guard("second")["refused"][reason] == 1
+            assert d.exit(permits[1]) == 1
+
+
 def test_L11_a_large_ask_is_passed_now_and_then(weir):
     """Permits gather for it, but are not idle for long."""
     with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 10, queue: 9")) as d:

@@ -266,6 +266,30 @@ TEST(test_N4_waits_at_one_guard_after_another)
     }
 }
 
+/* Its turn comes in the last nanosecond of its time, and another guard is busy. */
+TEST(test_N4_at_its_deadline_it_is_late_not_busy)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: 1s } }\n"
+                         "- { name: h, concurrency: { max: 1, queue: 3, wait: 9s } }\n"));
+    struct weir_permit in_g, in_h;
+    struct guest a;
+    weir_time late = NOW + WEIR_SECOND;
+
+    fill(weir, "g", &in_g);
+    fill(weir, "h", &in_h);
+    assert_false(come(weir, &a, "", NOW));
+    assert_true(weir_exit(weir_guard_find(weir_table_of(weir), "g"), &in_g, WEIR_SUCCEEDED, late));
+    assert_int_equal(weir_check_poll(weir, late), 0);
+    assert_true(a.turned);
+    assert_refused_by_guard(a.visit, "h", WEIR_LATE);
+    struct weir_guard_info info = guard_info(weir, "h", late);
+    assert_fields(info, (refused_late, 1), (refused_busy, 0));
+    struct weir_totals totals;
+    weir_totals_get(weir, &totals);
+    assert_fields(totals, (checked, 1), (allowed, 0), (refused, 1));
+}
+
 /* As long as there is no permit for those behind it either. */
 static void keep_place_with(const char *queue)
 {

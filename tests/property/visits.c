@@ -1,0 +1,349 @@
+/* visits.c SEED ROUNDS -- laws of requests that wait in the queues of several guards, for random
+ * rules and traffic, on virtual time, while rules change.
+ *
+ *     never too many      in flight is what was entered and has not come back, of every guard, and
+ *                         never above its limit
+ *     never for nothing   the first in a queue waits only while one of its guards is full; a request
+ *                         is busy only at a full guard without a queue, full only at a full queue,
+ *                         and late only after its time, or if it would be
+ *     nobody forgotten    each request is decided once, or cancelled; the totals say the same; when
+ *                         all work has ended, all who wait enter
+ *
+ * Prints the seed of the round that breaks one.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/lines.h"
+#include "guard/guard.h"
+#include "random.h"
+
+enum { GUARDS = 3, SETS = 1 << GUARDS, VISITS = 30, STEPS = 400 };
+
+static uint64_t seed;
+static char yaml[4096];
+
+__attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fprintf(stderr, "visits: seed %" PRIu64 ": ", seed);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n%s", yaml);
+    va_end(args);
+    exit(1);
+}
+
+/* --------------------------------------------------------------- rules ---- */
+
+struct terms {
+    int max, queue; /* queue 0: nobody waits there */
+    weir_time wait;
+};
+
+static struct terms terms[GUARDS];
+
+__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
+{
+    size_t len = strlen(yaml);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(yaml + len, sizeof(yaml) - len, format, args);
+    va_end(args);
+}
+
+/* A guard applies to the paths whose number has its bit. */
+static void add_guard(int i)
+{
+    struct terms *t = &terms[i];
+
+    *t = (struct terms){ int_between(1, 4), one_in(4) ? 0 : int_between(1, 6),
+                         int_between(1, 20) * 100 * WEIR_MILLISECOND };
+    add("- { name: g%d, lease: 1h, match: { uri: [", i);
+    for (int set = 0, n = 0; set < SETS; set++)
+        if (set >> i & 1)
+            add("%s/%d", n++ ? ", " : "", set);
+    add("] }, concurrency: { max: %d", t->max);
+    if (t->queue > 0)
+        add(", queue: %d, wait: %dms%s", t->queue, (int)(t->wait / WEIR_MILLISECOND),
+            one_in(3) ? ", order: priority" : "");
+    add(" }, priority: \"{header.p|0}\" }\n");
+}
+
+static void use_random_rules(struct weir *weir, weir_time now)
+{
+    struct weir_rules *rules;
+    struct weir_error e;
+
+    snprintf(yaml, sizeof(yaml), "version: 1\nguards:\n");
+    for (int i = 0; i < GUARDS; i++)
+        add_guard(i);
+    if (weir_rules_parse(&rules, yaml, strlen(yaml), NULL, &e) || weir_use(weir, rules, now, &e))
+        stop("%s", e.text);
+}
+
+/* ------------------------------------------------------------- requests ---- */
+
+enum state { NOBODY, WAITS, WORKS };
+
+struct guest {
+    enum state state;
+    int set;
+    char uri[8], priority[8];
+    struct weir_attr attrs[2];
+    weir_time came;
+    struct weir_visit visit;
+};
+
+static struct weir *weir;
+static struct guest guests[VISITS];
+static weir_time now;
+static int64_t allowed, refused;
+
+static struct weir_guard *guard_at(int i)
+{
+    struct weir_ruled_guard view;
+
+    if (!weir_ruled_guard_next(weir, &(int64_t){ i }, &view))
+        stop("there is no guard %d", i);
+    return view.guard;
+}
+
+static int64_t in_flight(int i)
+{
+    return weir__get(&guard_at(i)->record->in_flight);
+}
+
+/* Or somebody waits there since before the rules changed, and has not had a turn yet. */
+static bool is_full(int i)
+{
+    return in_flight(i) >= terms[i].max || weir__line_is_occupied(weir, guard_at(i), 1);
+}
+
+static int64_t waiting_at(int i)
+{
+    const struct weir__line *line = weir__line_find(weir, guard_at(i));
+
+    return line != NULL ? weir_queue_length(line->queue) : 0;
+}
+
+/* A refusal has its reason. */
+static void check_refused(const struct guest *g)
+{
+    const struct weir_ruling *r = &g->visit.ruling;
+    int i = r->guard != NULL ? r->guard[1] - '0' : -1;
+
+    if (i < 0 || (g->set >> i & 1) == 0)
+        stop("refused by %s, for %d", r->guard ? r->guard : "nobody", g->set);
+    enum weir_reason reason = (enum weir_reason)r->decision.reason;
+    bool right = reason == WEIR_BUSY   ? terms[i].queue == 0 && is_full(i)
+                 : reason == WEIR_FULL ? terms[i].queue > 0 && waiting_at(i) >= terms[i].queue
+                                       : reason == WEIR_LATE;
+    if (!right)
+        stop("g%d refuses with %s: %d of %d, a queue of %d", i, weir_reason_name(reason),
+             (int)in_flight(i), terms[i].max, terms[i].queue);
+}
+
+static void decided(struct guest *g)
+{
+    bool in = g->visit.ruling.decision.allowed;
+
+    allowed += in;
+    refused += !in;
+    g->state = in ? WORKS : NOBODY;
+    if (!in)
+        check_refused(g);
+    else if ((int)g->visit.entry.n != __builtin_popcount((unsigned)g->set))
+        stop("%u guards entered, for %d", g->visit.entry.n, g->set);
+}
+
+static void on_turn(struct weir_visit *visit)
+{
+    struct guest *g = visit->context;
+
+    if (g->state != WAITS)
+        stop("decided twice");
+    decided(g);
+}
+
+static struct guest *any_of(enum state state)
+{
+    int first = int_between(0, VISITS - 1);
+
+    for (int i = 0; i < VISITS; i++)
+        if (guests[(first + i) % VISITS].state == state)
+            return &guests[(first + i) % VISITS];
+    return NULL;
+}
+
+static void come(void)
+{
+    struct guest *g = any_of(NOBODY);
+
+    if (g == NULL)
+        return;
+    *g = (struct guest){ .set = int_between(0, SETS - 1), .came = now };
+    snprintf(g->uri, sizeof(g->uri), "/%d", g->set);
+    snprintf(g->priority, sizeof(g->priority), "%d", int_between(-2, 2));
+    g->attrs[0] = (struct weir_attr){ .name = "uri", .value = g->uri };
+    g->attrs[1] = (struct weir_attr){ .name = "header.p", .value = g->priority };
+    g->visit =
+        (struct weir_visit){ .attrs = g->attrs,
+                             .n = 2,
+                             .ask = { .cost = 1, .now = now },
+                             .queue_max = one_in(3)   ? WEIR_FOREVER
+                                          : one_in(3) ? 0
+                                                      : int_between(1, 900) * WEIR_MILLISECOND,
+                             .turn = on_turn,
+                             .context = g };
+    bool patient = g->visit.queue_max > 0;
+    g->state = WAITS;
+    if (!weir_check_later(weir, &g->visit))
+        return;
+    if (!patient && g->visit.ruling.decision.reason == WEIR_BUSY) {
+        g->state = NOBODY;
+        refused++;
+    } else {
+        decided(g);
+    }
+}
+
+static void go(void)
+{
+    struct guest *g = any_of(WORKS);
+
+    if (g == NULL)
+        return;
+    if (!weir_check_exit(weir, &g->visit.entry, one_in(5) ? WEIR_IGNORED : WEIR_SUCCEEDED, now))
+        stop("a permit is gone");
+    g->state = NOBODY;
+}
+
+static void give_up(void)
+{
+    struct guest *g = any_of(WAITS);
+
+    if (g == NULL)
+        return;
+    if (!weir_check_cancel(weir, &g->visit, now))
+        stop("one that waits cannot be cancelled");
+    g->state = NOBODY;
+}
+
+/* ----------------------------------------------------------------- laws ---- */
+
+static void check_in_flight(void)
+{
+    for (int i = 0; i < GUARDS; i++) {
+        int64_t expected = 0;
+        for (int k = 0; k < VISITS; k++)
+            expected += guests[k].state == WORKS && guests[k].set >> i & 1;
+        if (in_flight(i) != expected)
+            stop("g%d has %" PRId64 " in flight, expected %" PRId64, i, in_flight(i), expected);
+    }
+}
+
+static bool is_held_up(int set)
+{
+    for (int i = 0; i < GUARDS; i++)
+        if (set >> i & 1 && in_flight(i) >= terms[i].max)
+            return true;
+    return false;
+}
+
+/* Some have gone from one queue to another: they have their turn at the next poll. */
+static void check_waiting(void)
+{
+    int64_t waiting = 0, n = 0;
+
+    for (int i = 0; i < GUARDS + 1; i++)
+        waiting = weir_check_poll(weir, now);
+    for (int k = 0; k < VISITS; k++)
+        n += guests[k].state == WAITS;
+    if (n != waiting)
+        stop("%" PRId64 " wait, expected %" PRId64, waiting, n);
+    for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next) {
+        struct weir_waiter *w = weir__queue_front_locked(l->queue, now);
+        const struct guest *g =
+            w ? ((struct weir_visit *)((char *)w - offsetof(struct weir_visit, waiter)))->context
+              : NULL;
+        if (g != NULL && !is_held_up(g->set))
+            stop("%d waits at g%u for nothing", g->set, l->guard->id);
+        if (g != NULL && w->deadline != 0 && now > w->deadline)
+            stop("one is late and waits");
+    }
+}
+
+static void check_totals(void)
+{
+    struct weir_totals t;
+
+    weir_totals_get(weir, &t);
+    if (t.allowed != allowed || t.refused != refused)
+        stop("%" PRId64 " allowed and %" PRId64 " refused, expected %" PRId64 " and %" PRId64,
+             t.allowed, t.refused, allowed, refused);
+}
+
+static void check_end(void)
+{
+    while (any_of(WORKS) != NULL || any_of(WAITS) != NULL) {
+        go();
+        check_waiting();
+        if (any_of(WORKS) == NULL && any_of(WAITS) != NULL)
+            stop("nobody works, and somebody waits");
+    }
+    check_in_flight();
+}
+
+static void play(void)
+{
+    struct weir_table *table;
+    struct weir_error e;
+
+    now = 1000 * WEIR_SECOND;
+    allowed = refused = 0;
+    memset(guests, 0, sizeof(guests));
+    if (weir_table_create(&table, &(struct weir_table_options){ .keys = 100, .guards = GUARDS },
+                          &e) ||
+        weir_create(&weir, &(struct weir_options){ .table = table }, &e))
+        stop("%s", e.text);
+    use_random_rules(weir, now);
+    bool changes = one_in(2);
+    for (int i = 0; i < STEPS; i++) {
+        int deed = int_between(1, 100);
+        now += one_in(3) ? int_between(0, 100) * WEIR_MILLISECOND : 0;
+        if (deed <= 50)
+            come();
+        else if (deed <= 90)
+            go();
+        else if (deed <= 93)
+            give_up();
+        else if (deed == 94 && changes)
+            use_random_rules(weir, now);
+        if (one_in(2))
+            check_waiting();
+        check_in_flight();
+        check_totals();
+    }
+    check_end();
+    weir_destroy(weir);
+    weir_table_destroy(table);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
+
+    for (seed = first; seed < first + rounds; seed++) {
+        random_state = seed;
+        play();
+    }
+    printf("%" PRIu64 " rounds\n", rounds);
+    return 0;
+}

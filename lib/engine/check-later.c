@@ -114,10 +114,10 @@ static void serve(struct weir *weir, struct weir__line *line, weir_time now)
 
 int64_t weir_check_poll(struct weir *weir, weir_time now)
 {
+    struct turns t = { .weir = weir, .now = now };
     int64_t waiting = 0;
 
-    for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next)
-        serve(weir, l, now);
+    weir__lines_serve_all(weir, now, try_to_enter, &t);
     for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next)
         waiting += weir_queue_length(l->queue); /* some have gone from one to another */
     return waiting;

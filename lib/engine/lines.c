@@ -86,3 +86,54 @@ void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer
         weir__waiters_tell(
             weir__queue_offer(line->queue, now, weir__guard_hold(line->guard), offer, context));
 }
+
+/* ------------------------------------------------------------- all of them ---- */
+
+/* Since when the first of a line waits there; lines by age, and of the same age by guard. */
+struct front {
+    weir_time since;
+    uint32_t guard;
+};
+
+static bool is_before(const struct front *a, const struct front *b)
+{
+    return a->since != b->since ? a->since < b->since : a->guard < b->guard;
+}
+
+static bool find_front(struct weir__line *line, weir_time now, struct front *out)
+{
+    if (weir__get(&line->queue->length) == 0)
+        return false;
+    pthread_mutex_lock(&line->queue->lock);
+    struct weir_waiter *first = weir__queue_front_locked(line->queue, now);
+    *out = (struct front){ first ? weir__own(first)->since : 0, line->guard->id };
+    pthread_mutex_unlock(&line->queue->lock);
+    return first != NULL;
+}
+
+/* The line whose first has waited longest, of those behind `last`, which becomes that one; NULL:
+ * there is none. */
+static struct weir__line *find_next(const struct weir *weir, weir_time now, struct front *last)
+{
+    struct front next = *last, front;
+    struct weir__line *found = NULL;
+
+    for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next)
+        if (find_front(l, now, &front) && is_before(last, &front) &&
+            (found == NULL || is_before(&front, &next))) {
+            next = front;
+            found = l;
+        }
+    *last = next;
+    return found;
+}
+
+/* A line that was served may come again, with another one first: so each time `last` is later. */
+void weir__lines_serve_all(const struct weir *weir, weir_time now, weir__offer *offer,
+                           void *context)
+{
+    struct front last = { INT64_MIN, 0 };
+
+    for (struct weir__line *l; (l = find_next(weir, now, &last)) != NULL;)
+        weir__line_serve(l, now, offer, context);
+}

@@ -36,5 +36,9 @@ bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *gu
 void weir__waiters_tell(struct weir_waiter *gone);
 /* Offers turns, and tells those who have left. */
 void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer, void *context);
+/* Likewise in all lines, those whose first has waited longest first: two lines may wait for the
+ * same permit. */
+void weir__lines_serve_all(const struct weir *weir, weir_time now, weir__offer *offer,
+                           void *context);
 
 #endif

@@ -186,10 +186,9 @@ static uint32_t look(struct weir__lines *lines)
     weir_time now = weir__server_now(lines->server);
 
     for (struct weir__line *l = weir__line_first(lines->server->engine); l != NULL; l = l->next)
-        if (weir_queue_length(l->queue) > 0) {
+        if (weir_queue_length(l->queue) > 0)
             weir__guard_want(l->guard);
-            serve_line(l, now);
-        }
+    weir__lines_serve_all(lines->server->engine, now, try_to_enter, &now);
     return bell;
 }
 
@@ -276,8 +275,7 @@ void weir__waiting_poll(struct weir__loop *loop)
 {
     weir_time now = weir__loop_now(loop);
 
-    for (struct weir__line *l = weir__line_first(loop->server->engine); l != NULL; l = l->next)
-        serve_line(l, now);
+    weir__lines_serve_all(loop->server->engine, now, try_to_enter, &now);
     weir__mailbox_open(loop);
 }
 

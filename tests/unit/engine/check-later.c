@@ -326,6 +326,40 @@ TEST(test_N4_keeps_its_place_while_a_guard_without_a_queue_is_busy)
     keep_place_with("");
 }
 
+/* Both kinds of requests need the permit of h; whose queue was there first must not matter. */
+static void share_a_permit(bool h_first)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: g, match: { uri: /a }, concurrency: { max: 1, wait: 1s } }\n"
+                         "- { name: h, match: { uri: [/a, /b] }, concurrency: { max: 1, wait: 1s "
+                         "} }\n"));
+    struct guest guests[6] = { 0 };
+    int done[2] = { 0, 0 }, at_work = 0;
+    weir_time now = NOW;
+
+    for (int k = 0; k < 6; k++) { /* three of each kind */
+        int i = h_first ? k : 5 - k;
+        guests[i].turned = come(weir, &guests[i], i % 2 ? "uri=/b" : "uri=/a", now++);
+    }
+    for (int turns = 0; turns < 600; turns++) {
+        while (!guests[at_work].turned)
+            at_work = (at_work + 1) % 6;
+        assert_true(guests[at_work].visit.ruling.decision.allowed);
+        done[at_work % 2]++;
+        go(weir, &guests[at_work], now += WEIR_MILLISECOND);
+        guests[at_work].turned =
+            come(weir, &guests[at_work], at_work % 2 ? "uri=/b" : "uri=/a", now);
+    }
+    assert_in_range(done[0], 200, 400);
+    assert_in_range(done[1], 200, 400);
+}
+
+TEST(test_N4_two_queues_share_a_permit)
+{
+    share_a_permit(false);
+    share_a_permit(true);
+}
+
 /* Rules that let it wait no longer are for those who come: it keeps its place and its deadline. */
 static void wait_on_under(const char *rules)
 {

@@ -4,15 +4,16 @@ plain model that was written from docs/guards.md.
 
 Random guards (permits, by key or not; breakers with windows of time and of calls; short and long
 leases) and random asks: enters by name with a cost and a user, enters by the rules through several
-guards, exits with every outcome, renewals, old tokens, breakers forced and let go, and time.  After
-every step the answer must be the model's, and so must the guard's state and counts.
+guards, exits with every outcome, renewals, old tokens, breakers forced and let go, other numbers of
+permits, and time.  After every step the answer must be the model's, and so must the guard's state
+and counts.
 
 WEIR_SEED=n runs one round again."""
 import os
 import random
 
 from guarding import Doors
-from serving import LONG, SECOND, Error, run_tests
+from serving import LONG, SECOND, Error, run_tests, write
 
 MS = SECOND // 1000
 SLOW_MS = 3_000_000  # longer than any lease: work in flight never hangs
@@ -208,21 +209,29 @@ def breaker_text(o):
     return "{ %s }" % ", ".join(words)
 
 
+def random_permits(r):
+    most = r.randint(1, 8)
+    return {"max": most, "per_key": r.randint(1, min(4, most)) if r.random() < 0.5 else 0}
+
+
 def random_guards(r):
-    guards, lines = [], []
-    for i in range(6):
-        o = {"max": r.randint(1, 8), "per_key": 0, "lease": r.choice([5, 30, 2400]) * SECOND,
-             "breaker": random_breaker(r) if r.random() < 0.7 else None}
+    return [Guard("g%d" % i, dict(random_permits(r), lease=r.choice([5, 30, 2400]) * SECOND,
+                                  breaker=random_breaker(r) if r.random() < 0.7 else None))
+            for i in range(6)]
+
+
+def rules_of(guards):
+    lines = []
+    for i, guard in enumerate(guards):
+        o = guard.o
         concurrency = str(o["max"])
-        if r.random() < 0.5:
-            o["per_key"] = r.randint(1, min(4, o["max"]))
+        if o["per_key"]:
             concurrency = '{ max: %d, key: "{account}", total: %d }' % (o["per_key"], o["max"])
-        guards.append(Guard("g%d" % i, o))
         uris = ["/%d" % (i // 2)] + (["/all"] if i % 2 else [])
         lines.append("  - { name: g%d, match: { uri: [%s] }, concurrency: %s, lease: %ds%s }" % (
             i, ", ".join(uris), concurrency, o["lease"] // SECOND,
             ", breaker: " + breaker_text(o["breaker"]) if o["breaker"] else ""))
-    return guards, "version: 1\nguards:\n" + "\n".join(lines) + "\n"
+    return "version: 1\nguards:\n" + "\n".join(lines) + "\n"
 
 
 # ----------------------------------------------------------------------- both at once ----
@@ -370,6 +379,16 @@ class Walk:
         self.doors.resp("WEIR.GUARD.FORCE", guard.name, force)
         guard.breaker.set_force(force)
 
+    def change(self):
+        """Other numbers of permits: those that are out stay out, with their keys."""
+        guard = self.random.choice(self.guards)
+        guard.o.update(random_permits(self.random))
+        self.steps.append("%d change %s to %d, %d" % (self.now, guard.name, guard.o["max"],
+                                                      guard.o["per_key"]))
+        write(self.doors.server.rules, rules_of(self.guards))
+        answer = self.doors.resp("WEIR.RULES.RELOAD")
+        assert not isinstance(answer, Error), answer
+
     def move(self):
         """Not into the moments after a lease's end, when a permit may be back or not."""
         r = self.random
@@ -408,14 +427,15 @@ class Walk:
 
     def step(self):
         deeds = [(self.enter_named, 30), (self.enter_by_rules, 15), (self.exit, 35),
-                 (self.renew, 5), (self.force, 1), (self.move, 10)]
+                 (self.renew, 5), (self.force, 1), (self.change, 1), (self.move, 10)]
         self.random.choices([d for d, _ in deeds], [w for _, w in deeds])[0]()
         self.look()
 
 
 def play(weir, seed, steps):
     r = random.Random(seed)
-    guards, rules = random_guards(r)
+    guards = random_guards(r)
+    rules = rules_of(guards)
     try:
         with Doors(weir, rules=rules) as doors:
             walk = Walk(doors, guards, r)

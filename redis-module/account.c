@@ -1,8 +1,7 @@
 /* account.c -- keys of Redis as accounts.
  *
- * A decision changes the string in place and sets its expiry; replicas and the append-only file get
- * the resulting state, SET key value PXAT time, never the command, which would decide again by
- * another clock.  A decision that changes nothing writes nothing.
+ * A decision changes the string in place and sets its expiry (and written.c tells Redis).  One that
+ * changes nothing writes nothing.
  *
  * Expiry is at the moment the state equals a fresh one, rounded up to the next millisecond: rounded
  * down, a limit of many units per millisecond would forget what was used.
@@ -12,23 +11,12 @@
 #include <string.h>
 
 #include "redis-module/redis-cell-keys.h"
+#include "redis-module/written.h"
 
 #define LIFE_MAX  ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
 #define STACK_MAX 512
 
 weir_time module_test_clock = -1;
-
-static struct redis_string *pxat; /* made once: a word of each write that is replicated */
-
-void accounts_begin(void)
-{
-    pxat = redis.CreateString(NULL, "PXAT", 4);
-}
-
-void accounts_end(void)
-{
-    redis.FreeString(NULL, pxat);
-}
 
 weir_time module_now(void)
 {
@@ -97,19 +85,9 @@ static long long expiry_of(const struct account *a, weir_time now)
     return (now + life) / WEIR_MILLISECOND + 1;
 }
 
-/* As digits, which end at `end`.  Redis would make three things of a number. */
-static char *put_digits(char *end, uint64_t n)
-{
-    do
-        *--end = (char)('0' + n % 10);
-    while ((n /= 10) > 0);
-    return end;
-}
-
 static void write_bytes(struct account *a, const unsigned char *bytes, size_t len, weir_time now)
 {
     long long expiry = expiry_of(a, now);
-    char text[20], *end = text + sizeof(text), *digits = put_digits(end, (uint64_t)expiry);
     unsigned char *to = a->stored;
     size_t room;
 
@@ -122,8 +100,7 @@ static void write_bytes(struct account *a, const unsigned char *bytes, size_t le
         redis.SetAbsExpire(a->key, expiry);
     else
         redis.SetExpire(a->key, expiry - redis.Milliseconds());
-    redis.Replicate(a->context, "SET", "sbsb", a->name, (const char *)bytes, len, pxat, digits,
-                    (size_t)(end - digits));
+    written_string(a->context, a->name, bytes, len, expiry);
 }
 
 static bool is_fresh(const struct account *a)

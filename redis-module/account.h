@@ -38,10 +38,6 @@ struct opening {
     weir_time now;
 };
 
-/* When the module is loaded, and unloaded. */
-void accounts_begin(void);
-void accounts_end(void);
-
 enum opened account_open(struct account *a, const struct opening *how);
 /* Writes the state back, with its expiry, and replicates it; unless nothing has changed. */
 void account_store(struct account *a, weir_time now);

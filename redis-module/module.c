@@ -12,6 +12,7 @@
 #include "redis-module/account.h"
 #include "redis-module/redis-api.h"
 #include "redis-module/verbs.h"
+#include "redis-module/written.h"
 
 #define MODULE_VERSION 1
 
@@ -132,7 +133,8 @@ int RedisModule_OnLoad(struct redis_context *context, struct redis_string **word
     if (!create_commands(context, test_clock))
         return REDIS_ERR;
     module_test_clock = test_clock ? 0 : -1;
-    accounts_begin();
+    redis.SetModuleOptions(context, REDIS_SIGNALS_ITSELF);
+    written_begin();
     return REDIS_OK;
 }
 
@@ -140,6 +142,6 @@ int RedisModule_OnUnload(struct redis_context *context)
 {
     (void)context;
     limits_end();
-    accounts_end();
+    written_end();
     return REDIS_OK;
 }

@@ -18,6 +18,7 @@ enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_READ = 1 << 0, REDIS_WRITE = 1 << 1 };
 enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_STRING = 1 };
 enum { REDIS_API_VERSION = 1 };
+enum { REDIS_SIGNALS_ITSELF = 1 << 1 }; /* SetModuleOptions: closing a key tells nobody */
 
 /* What a command does to its keys, for RM_SetCommandInfo. */
 enum {
@@ -96,6 +97,8 @@ typedef int redis_verb(struct redis_context *context, struct redis_string **word
     X(int, SetExpire, (struct redis_key *, long long))                                     \
     X(long long, Milliseconds, (void))                                                     \
     X(int, Replicate, (struct redis_context *, const char *, const char *, ...))           \
+    X(void, SetModuleOptions, (struct redis_context *, int))                               \
+    X(int, SignalModifiedKey, (struct redis_context *, struct redis_string *))             \
     X(int, ReplyWithArray, (struct redis_context *, long))                                 \
     X(int, ReplyWithLongLong, (struct redis_context *, long long))                         \
     X(int, ReplyWithSimpleString, (struct redis_context *, const char *))                  \

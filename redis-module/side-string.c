@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "redis-module/account.h"
+#include "redis-module/written.h"
 
 long side_string_read(struct redis_context *context, struct redis_string *name, unsigned char *out,
                       size_t size)
@@ -37,5 +38,5 @@ void side_string_write(struct redis_context *context, struct redis_string *name,
     memcpy(redis.StringDMA(key, &room, REDIS_WRITE), bytes, len);
     redis.SetExpire(key, life);
     redis.CloseKey(key);
-    redis.Replicate(context, "SET", "sbcl", name, (const char *)bytes, len, "PXAT", expiry);
+    written_string(context, name, bytes, len, expiry);
 }

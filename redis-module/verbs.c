@@ -27,6 +27,7 @@
 #include "cluster/account/receipt.h"
 #include "redis-module/account.h"
 #include "redis-module/side-string.h"
+#include "redis-module/written.h"
 
 #define ITEMS_MAX WEIR__RECEIPT_ITEMS_MAX
 
@@ -577,7 +578,7 @@ static void delete_key(struct redis_context *context, struct redis_string *name)
 
     redis.DeleteKey(key);
     redis.CloseKey(key);
-    redis.Replicate(context, "DEL", "s", name);
+    written_nothing(context, name);
 }
 
 int verb_reset(struct redis_context *context, struct redis_string **words, int n)

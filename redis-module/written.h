@@ -1,0 +1,17 @@
+/* written.h -- what Redis is told of a key that the module has written. */
+#ifndef WEIR_REDIS_WRITTEN_H
+#define WEIR_REDIS_WRITTEN_H
+
+#include "redis-module/redis-api.h"
+
+/* When the module is loaded, and unloaded. */
+void written_begin(void);
+void written_end(void);
+
+/* A key has these bytes now and expires then, in ms. */
+void written_string(struct redis_context *context, struct redis_string *name,
+                    const unsigned char *bytes, size_t len, long long expiry);
+/* A key is gone. */
+void written_nothing(struct redis_context *context, struct redis_string *name);
+
+#endif

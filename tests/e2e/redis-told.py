@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""redis-told.py WEIR.SO [TEST...] -- what Redis is told of the keys that the module writes: whoever
+begins to listen, and in whatever way, has the same bytes from then on; a change is counted; clients
+that watch a key or cache it hear of changes alone."""
+import importlib
+import sys
+
+from redising import VERSION, Redis, until
+from serving import run_tests
+
+module_tests = importlib.import_module("redis-module")
+LIMITS = module_tests.LIMITS
+
+
+def take(r):
+    """One unit of each, by every way in."""
+    for limit in LIMITS:
+        r.ok("WEIR.TAKE", "k:" + limit, limit)
+    r.ok("CL.THROTTLE", "cell", 99, 1, 3600)
+    r.ok("WEIR.TAKE", "{a}", "9/1h", "ID", "{a}id%d" % r("DBSIZE"), "KEEP", 3600000, "AND", "{a}b",
+         "fixed-window 99/1w")
+    r.ok("WEIR.DRAW", "{d}", "99/1h", "DEMAND", "{d}demand", "NEED", 2)
+    r.ok("MULTI")
+    r.ok("WEIR.TAKE", "in a transaction", "99/1h", "COST", 3)
+    r.ok("WEIR.GIVE", "in a transaction", "99/1h")
+    r.ok("EXEC")
+    r.ok("EVAL", "redis.call('WEIR.TAKE', KEYS[1], '99/1h')", 1, "in a script")
+
+
+def keys_of(r):
+    return {key: (r("GET", key), r.expiry(key) if VERSION >= 7 else r("PTTL", key) > 0)
+            for key in r("KEYS", "*")}
+
+
+def compare(master, replica):
+    take(master)
+    assert master.ok("WAIT", 1, 30000) == 1
+    same(keys_of(master), keys_of(replica))
+
+
+def same(expected, found):
+    for key in expected.keys() | found.keys():
+        assert expected.get(key) == found.get(key), (key, expected.get(key), found.get(key))
+
+
+def replica_of(master, module):
+    return module_tests.replica_of(master, module)
+
+
+def link_is_up(replica):
+    return replica.info("replication", "master_link_status") == "up"
+
+
+def test_a_replica_that_comes_later(module):
+    with Redis(module) as master:
+        take(master)
+        with replica_of(master, module) as replica:
+            compare(master, replica)
+        take(master)
+        with replica_of(master, module) as replica:
+            compare(master, replica)
+
+
+def test_a_replica_that_lost_its_connection(module):
+    with Redis(module) as master, replica_of(master, module) as replica:
+        compare(master, replica)
+        full = master.info("stats", "sync_full")
+        for _ in range(3):
+            master.ok("CLIENT", "KILL", "TYPE", "replica")
+            take(master)
+            until("it is back", lambda: link_is_up(replica))
+            compare(master, replica)
+        assert master.info("stats", "sync_full") == full  # it went on from the backlog
+
+
+def test_a_replica_of_a_replica_that_becomes_a_master(module):
+    with Redis(module) as first, replica_of(first, module) as second, \
+            replica_of(second, module) as third:
+        compare(first, second)
+        take(first)
+        second.ok("REPLICAOF", "NO", "ONE")
+        take(second)
+        until("it is in step", lambda: link_is_up(third))
+        compare(second, third)
+        full = second.info("stats", "sync_full")
+        third.ok("REPLICAOF", "NO", "ONE")  # and back: what was heard before is over
+        take(third)
+        third.ok("REPLICAOF", "127.0.0.1", second.port)
+        until("it is in step", lambda: link_is_up(third))
+        compare(second, third)
+        assert second.info("stats", "sync_full") != full
+
+
+def test_a_master_that_was_alone_then_a_replica(module):
+    """The other replica goes on from its backlog: no snapshot, no fork."""
+    with Redis(module) as first, Redis(module) as second:
+        take(second)
+        second.ok("REPLICAOF", "127.0.0.1", first.port)
+        until("it is in step", lambda: link_is_up(second))
+        with replica_of(first, module) as third:
+            take(first)
+            assert first.ok("WAIT", 2, 30000) == 2
+            second.ok("REPLICAOF", "NO", "ONE")
+            take(second)
+            third.ok("REPLICAOF", "127.0.0.1", second.port)
+            until("it is in step", lambda: link_is_up(third))
+            compare(second, third)
+            assert second.info("stats", "sync_full") == "0"
+
+
+def test_an_append_only_file_that_is_switched_on(module):
+    r = Redis(module, "--appendfsync", "always")
+    take(r)
+    r.ok("CONFIG", "SET", "appendonly", "yes")
+    take(r)
+    until("it is written", lambda: r.info("persistence", "aof_rewrite_in_progress") == "0" and
+          r.info("persistence", "aof_rewrite_scheduled") == "0")
+    take(r)
+    before = keys_of(r)
+    r.kill()
+    r.command += ["--appendonly", "yes"]
+    r.start()
+    same(before, keys_of(r))
+    take(r)
+    before = keys_of(r)
+    r.kill()
+    r.start()
+    same(before, keys_of(r))
+    r.stop()
+
+
+def test_changes_are_counted(module):
+    """By them Redis decides when to save."""
+    with Redis(module) as r:
+        def changes():
+            return int(r.info("persistence", "rdb_changes_since_last_save"))
+
+        def by(*words):
+            before = changes()
+            r.ok(*words)
+            return changes() - before
+
+        assert [by("WEIR.TAKE", "k", "2/1h") for _ in range(4)] == [1, 1, 0, 0]
+        assert [by("CL.THROTTLE", "c", 1, 1, 3600) for _ in range(3)] == [1, 1, 0]
+        assert by("WEIR.TAKE", "a", "5/1h", "AND", "b", "5/1h", "ID", "i") == 3
+        assert by("WEIR.PEEK", "a", "5/1h") == 0
+        assert by("WEIR.GIVE", "k", "2/1h") == 1
+        assert by("WEIR.RESET", "k", "c") == 2
+
+
+def test_a_refusal_is_no_change_to_those_who_watch(module):
+    with Redis(module) as r, r.connect() as other:
+        def passes(*words):
+            r.ok("WATCH", "k")
+            other(*words)
+            r.ok("MULTI")
+            return r.ok("EXEC") == []
+
+        assert not passes("WEIR.TAKE", "k", "2/1h")
+        assert not passes("CL.THROTTLE", "k", 0, 1, 3600)  # another algorithm: it begins anew
+        assert passes("CL.THROTTLE", "k", 0, 1, 3600)
+        assert passes("WEIR.TAKE", "k", "gcra 1/1h")
+        assert passes("WEIR.GIVE", "k", "gcra 1/1h", "COST", 0)
+        assert not passes("WEIR.GIVE", "k", "gcra 1/1h")
+        assert not passes("WEIR.TAKE", "k", "gcra 1/1h")
+        assert not passes("WEIR.RESET", "k")
+        assert passes("WEIR.RESET", "k")
+        assert not passes("WEIR.TAKE", "j", "5/1h", "ID", "k")  # a receipt
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    run_tests(globals())

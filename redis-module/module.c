@@ -134,7 +134,7 @@ int RedisModule_OnLoad(struct redis_context *context, struct redis_string **word
         return REDIS_ERR;
     module_test_clock = test_clock ? 0 : -1;
     redis.SetModuleOptions(context, REDIS_SIGNALS_ITSELF);
-    written_begin();
+    written_begin(context);
     return REDIS_OK;
 }
 

@@ -13,11 +13,14 @@ struct redis_context;
 struct redis_string;
 struct redis_key;
 struct redis_command;
+struct redis_info;
 
 enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_READ = 1 << 0, REDIS_WRITE = 1 << 1 };
 enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_STRING = 1 };
 enum { REDIS_API_VERSION = 1 };
+enum { REDIS_IN_CLUSTER = 1 << 5, REDIS_APPENDS = 1 << 6 }; /* to a file; of GetContextFlags */
+enum { REDIS_EVENT_ROLE = 0, REDIS_EVENT_FORK = 13 };
 enum { REDIS_SIGNALS_ITSELF = 1 << 1 }; /* SetModuleOptions: closing a key tells nobody */
 
 /* What a command does to its keys, for RM_SetCommandInfo. */
@@ -74,6 +77,12 @@ struct redis_command_info {
     const void *arguments;
 };
 
+struct redis_event {
+    uint64_t id, version;
+};
+typedef void redis_hear(struct redis_context *context, struct redis_event event, uint64_t kind,
+                        void *data);
+
 typedef int redis_verb(struct redis_context *context, struct redis_string **words, int n);
 
 /* result, name, parameters */
@@ -97,8 +106,16 @@ typedef int redis_verb(struct redis_context *context, struct redis_string **word
     X(int, SetExpire, (struct redis_key *, long long))                                     \
     X(long long, Milliseconds, (void))                                                     \
     X(int, Replicate, (struct redis_context *, const char *, const char *, ...))           \
+    X(int, ReplicateVerbatim, (struct redis_context *))                                    \
     X(void, SetModuleOptions, (struct redis_context *, int))                               \
     X(int, SignalModifiedKey, (struct redis_context *, struct redis_string *))             \
+    X(int, SubscribeToServerEvent,                                                         \
+      (struct redis_context *, struct redis_event, redis_hear *))                          \
+    X(int, GetContextFlags, (struct redis_context *))                                      \
+    X(struct redis_info *, GetServerInfo, (struct redis_context *, const char *))          \
+    X(unsigned long long, ServerInfoGetFieldUnsigned,                                      \
+      (struct redis_info *, const char *, int *))                                          \
+    X(void, FreeServerInfo, (struct redis_context *, struct redis_info *))                 \
     X(int, ReplyWithArray, (struct redis_context *, long))                                 \
     X(int, ReplyWithLongLong, (struct redis_context *, long long))                         \
     X(int, ReplyWithSimpleString, (struct redis_context *, const char *))                  \

@@ -3,19 +3,73 @@
  * Clients that watch the key or cache it hear of it.  Replicas and the append-only file get the
  * resulting state, SET key value PXAT time, never the command, which would decide again by another
  * clock.
+ *
+ * Redis makes that command before it looks whether anybody listens, and that is a quarter of all
+ * that an ask costs.  So we look first, but not at every ask.  Whoever begins to listen begins with
+ * a snapshot, and Redis forks for each; or goes on from the backlog, which is there from the first
+ * snapshot on, or when a replica becomes a master.  A module hears of forks and of that change, so
+ * what was true before them is true until then.  In a cluster it is never asked: newer servers move
+ * slots by what is replicated.
+ *
+ * Where nobody listens the change is only counted, because Redis saves after a number of changes.
+ * The call for that would replicate the command itself, should there be a listener after all.
  */
 #include "redis-module/written.h"
 
-static struct redis_string *pxat; /* made once: a word of each write that is replicated */
+#include <stdbool.h>
 
-void written_begin(void)
+static struct redis_string *pxat; /* made once: a word of each write that is replicated */
+static bool hears, is_old, is_heard;
+
+static void look_again(struct redis_context *context, struct redis_event event, uint64_t kind,
+                       void *data)
+{
+    (void)context, (void)event, (void)kind, (void)data;
+    is_old = true;
+}
+
+static bool hear_of(struct redis_context *context, uint64_t id)
+{
+    return redis.SubscribeToServerEvent(context, (struct redis_event){ id, 1 }, look_again) ==
+           REDIS_OK;
+}
+
+void written_begin(struct redis_context *context)
 {
     pxat = redis.CreateString(NULL, "PXAT", 4);
+    hears = hear_of(context, REDIS_EVENT_ROLE) && hear_of(context, REDIS_EVENT_FORK);
+    is_old = true;
 }
 
 void written_end(void)
 {
     redis.FreeString(NULL, pxat);
+}
+
+static bool is_zero(struct redis_info *info, const char *field)
+{
+    int code = REDIS_ERR;
+
+    return redis.ServerInfoGetFieldUnsigned(info, field, &code) == 0 && code == REDIS_OK;
+}
+
+static bool look(struct redis_context *context)
+{
+    if (!hears || (redis.GetContextFlags(context) & (REDIS_IN_CLUSTER | REDIS_APPENDS)) != 0)
+        return true;
+    struct redis_info *info = redis.GetServerInfo(context, "replication");
+    bool is_alone = is_zero(info, "connected_slaves") && is_zero(info, "repl_backlog_active");
+    redis.FreeServerInfo(context, info);
+    return !is_alone;
+}
+
+static bool is_replicated(struct redis_context *context)
+{
+    if (is_old) {
+        is_heard = look(context);
+        is_old = false;
+    }
+    return is_heard;
 }
 
 /* As digits, which end at `end`.  Redis would make three things of a number. */
@@ -30,11 +84,16 @@ static char *put_digits(char *end, uint64_t n)
 void written_string(struct redis_context *context, struct redis_string *name,
                     const unsigned char *bytes, size_t len, long long expiry)
 {
-    char text[20], *end = text + sizeof(text), *digits = put_digits(end, (uint64_t)expiry);
+    char text[20], *end = text + sizeof(text);
 
     redis.SignalModifiedKey(context, name);
-    redis.Replicate(context, "SET", "sbsb", name, (const char *)bytes, len, pxat, digits,
-                    (size_t)(end - digits));
+    if (is_replicated(context)) {
+        char *digits = put_digits(end, (uint64_t)expiry);
+        redis.Replicate(context, "SET", "sbsb", name, (const char *)bytes, len, pxat, digits,
+                        (size_t)(end - digits));
+    } else {
+        redis.ReplicateVerbatim(context);
+    }
 }
 
 void written_nothing(struct redis_context *context, struct redis_string *name)

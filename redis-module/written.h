@@ -5,7 +5,7 @@
 #include "redis-module/redis-api.h"
 
 /* When the module is loaded, and unloaded. */
-void written_begin(void);
+void written_begin(struct redis_context *context);
 void written_end(void);
 
 /* A key has these bytes now and expires then, in ms. */

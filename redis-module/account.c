@@ -87,7 +87,6 @@ static long long expiry_of(const struct account *a, weir_time now)
 
 static void write_bytes(struct account *a, const unsigned char *bytes, size_t len, weir_time now)
 {
-    long long expiry = expiry_of(a, now);
     unsigned char *to = a->stored;
     size_t room;
 
@@ -96,11 +95,7 @@ static void write_bytes(struct account *a, const unsigned char *bytes, size_t le
         to = (unsigned char *)redis.StringDMA(a->key, &room, REDIS_WRITE);
     }
     memcpy(to, bytes, len);
-    if (redis.SetAbsExpire)
-        redis.SetAbsExpire(a->key, expiry);
-    else
-        redis.SetExpire(a->key, expiry - redis.Milliseconds());
-    written_string(a->context, a->name, bytes, len, expiry);
+    written_string(a->context, a->key, a->name, bytes, len, expiry_of(a, now));
 }
 
 static bool is_fresh(const struct account *a)

@@ -86,43 +86,41 @@ typedef void redis_hear(struct redis_context *context, struct redis_event event,
 typedef int redis_verb(struct redis_context *context, struct redis_string **words, int n);
 
 /* result, name, parameters */
-#define REDIS_NEEDED(X)                                                                    \
-    X(int, CreateCommand,                                                                  \
-      (struct redis_context *, const char *, redis_verb *, const char *, int, int, int))   \
-    X(void, SetModuleAttribs, (struct redis_context *, const char *, int, int))            \
-    X(int, IsModuleNameBusy, (const char *))                                               \
-    X(void *, Alloc, (size_t))                                                             \
-    X(void, Free, (void *))                                                                \
-    X(struct redis_string *, CreateString, (struct redis_context *, const char *, size_t)) \
-    X(void, FreeString, (struct redis_context *, struct redis_string *))                   \
-    X(const char *, StringPtrLen, (const struct redis_string *, size_t *))                 \
-    X(int, StringToLongLong, (const struct redis_string *, long long *))                   \
-    X(struct redis_key *, OpenKey, (struct redis_context *, struct redis_string *, int))   \
-    X(void, CloseKey, (struct redis_key *))                                                \
-    X(int, KeyType, (struct redis_key *))                                                  \
-    X(char *, StringDMA, (struct redis_key *, size_t *, int))                              \
-    X(int, StringTruncate, (struct redis_key *, size_t))                                   \
-    X(int, DeleteKey, (struct redis_key *))                                                \
-    X(int, SetExpire, (struct redis_key *, long long))                                     \
-    X(long long, Milliseconds, (void))                                                     \
-    X(int, Replicate, (struct redis_context *, const char *, const char *, ...))           \
-    X(int, ReplicateVerbatim, (struct redis_context *))                                    \
-    X(void, SetModuleOptions, (struct redis_context *, int))                               \
-    X(int, SignalModifiedKey, (struct redis_context *, struct redis_string *))             \
-    X(int, SubscribeToServerEvent,                                                         \
-      (struct redis_context *, struct redis_event, redis_hear *))                          \
-    X(int, GetContextFlags, (struct redis_context *))                                      \
-    X(struct redis_info *, GetServerInfo, (struct redis_context *, const char *))          \
-    X(unsigned long long, ServerInfoGetFieldUnsigned,                                      \
-      (struct redis_info *, const char *, int *))                                          \
-    X(void, FreeServerInfo, (struct redis_context *, struct redis_info *))                 \
-    X(int, ReplyWithArray, (struct redis_context *, long))                                 \
-    X(int, ReplyWithLongLong, (struct redis_context *, long long))                         \
-    X(int, ReplyWithSimpleString, (struct redis_context *, const char *))                  \
-    X(int, ReplyWithStringBuffer, (struct redis_context *, const char *, size_t))          \
-    X(int, ReplyWithNull, (struct redis_context *))                                        \
-    X(int, ReplyWithError, (struct redis_context *, const char *))                         \
-    X(int, IsKeysPositionRequest, (struct redis_context *))                                \
+#define REDIS_NEEDED(X)                                                                           \
+    X(int, CreateCommand,                                                                         \
+      (struct redis_context *, const char *, redis_verb *, const char *, int, int, int))          \
+    X(void, SetModuleAttribs, (struct redis_context *, const char *, int, int))                   \
+    X(int, IsModuleNameBusy, (const char *))                                                      \
+    X(void *, Alloc, (size_t))                                                                    \
+    X(void, Free, (void *))                                                                       \
+    X(struct redis_string *, CreateString, (struct redis_context *, const char *, size_t))        \
+    X(void, FreeString, (struct redis_context *, struct redis_string *))                          \
+    X(const char *, StringPtrLen, (const struct redis_string *, size_t *))                        \
+    X(int, StringToLongLong, (const struct redis_string *, long long *))                          \
+    X(struct redis_key *, OpenKey, (struct redis_context *, struct redis_string *, int))          \
+    X(void, CloseKey, (struct redis_key *))                                                       \
+    X(int, KeyType, (struct redis_key *))                                                         \
+    X(char *, StringDMA, (struct redis_key *, size_t *, int))                                     \
+    X(int, StringTruncate, (struct redis_key *, size_t))                                          \
+    X(int, DeleteKey, (struct redis_key *))                                                       \
+    X(int, SetExpire, (struct redis_key *, long long))                                            \
+    X(long long, Milliseconds, (void))                                                            \
+    X(int, Replicate, (struct redis_context *, const char *, const char *, ...))                  \
+    X(int, ReplicateVerbatim, (struct redis_context *))                                           \
+    X(void, SetModuleOptions, (struct redis_context *, int))                                      \
+    X(int, SignalModifiedKey, (struct redis_context *, struct redis_string *))                    \
+    X(int, SubscribeToServerEvent, (struct redis_context *, struct redis_event, redis_hear *))    \
+    X(int, GetContextFlags, (struct redis_context *))                                             \
+    X(struct redis_info *, GetServerInfo, (struct redis_context *, const char *))                 \
+    X(unsigned long long, ServerInfoGetFieldUnsigned, (struct redis_info *, const char *, int *)) \
+    X(void, FreeServerInfo, (struct redis_context *, struct redis_info *))                        \
+    X(int, ReplyWithArray, (struct redis_context *, long))                                        \
+    X(int, ReplyWithLongLong, (struct redis_context *, long long))                                \
+    X(int, ReplyWithSimpleString, (struct redis_context *, const char *))                         \
+    X(int, ReplyWithStringBuffer, (struct redis_context *, const char *, size_t))                 \
+    X(int, ReplyWithNull, (struct redis_context *))                                               \
+    X(int, ReplyWithError, (struct redis_context *, const char *))                                \
+    X(int, IsKeysPositionRequest, (struct redis_context *))                                       \
     X(void, KeyAtPos, (struct redis_context *, int))
 
 #define REDIS_OPTIONAL(X)                                                               \

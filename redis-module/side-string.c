@@ -29,14 +29,11 @@ void side_string_write(struct redis_context *context, struct redis_string *name,
                        const unsigned char *bytes, size_t len, long long life)
 {
     struct redis_key *key = redis.OpenKey(context, name, REDIS_READ | REDIS_WRITE);
-    long long expiry;
     size_t room;
 
     life += module_test_clock >= 0 ? 3600 * 1000 : 0; /* a test's clock stands still */
-    expiry = redis.Milliseconds() + life;
     redis.StringTruncate(key, len);
     memcpy(redis.StringDMA(key, &room, REDIS_WRITE), bytes, len);
-    redis.SetExpire(key, life);
+    written_string(context, key, name, bytes, len, redis.Milliseconds() + life);
     redis.CloseKey(key);
-    written_string(context, name, bytes, len, expiry);
 }

@@ -81,11 +81,24 @@ static char *put_digits(char *end, uint64_t n)
     return end;
 }
 
-void written_string(struct redis_context *context, struct redis_string *name,
+/* Redis 6.2.0 and 6.2.1 know only how soon.  That moment may have passed meanwhile, and below 0 a
+ * key would stay for ever. */
+static void expire(struct redis_key *key, long long expiry)
+{
+    if (redis.SetAbsExpire) {
+        redis.SetAbsExpire(key, expiry);
+    } else {
+        long long left = expiry - redis.Milliseconds();
+        redis.SetExpire(key, left > 0 ? left : 0);
+    }
+}
+
+void written_string(struct redis_context *context, struct redis_key *key, struct redis_string *name,
                     const unsigned char *bytes, size_t len, long long expiry)
 {
     char text[20], *end = text + sizeof(text);
 
+    expire(key, expiry);
     redis.SignalModifiedKey(context, name);
     if (is_replicated(context)) {
         char *digits = put_digits(end, (uint64_t)expiry);

@@ -8,8 +8,8 @@
 void written_begin(struct redis_context *context);
 void written_end(void);
 
-/* A key has these bytes now and expires then, in ms. */
-void written_string(struct redis_context *context, struct redis_string *name,
+/* An open key has these bytes now; it shall expire then, in ms. */
+void written_string(struct redis_context *context, struct redis_key *key, struct redis_string *name,
                     const unsigned char *bytes, size_t len, long long expiry);
 /* A key is gone. */
 void written_nothing(struct redis_context *context, struct redis_string *name);

@@ -168,6 +168,16 @@ def test_a_refusal_is_no_change_to_those_who_watch(module):
         assert not passes("WEIR.TAKE", "j", "5/1h", "ID", "k")  # a receipt
 
 
+def test_no_key_stays_where_time_passed_meanwhile(module):
+    """The server stood still between the decision and the expiry, which has passed."""
+    with Redis(module, late_us=2500) as r:
+        for _ in range(20):
+            for key, limit in (("k", "100000/s burst 1"), ("w", "fixed-window 5/1ms"),
+                               ("l", "sliding-log 1/2ms")):
+                r.ok("WEIR.TAKE", key, limit)
+                assert r("PTTL", key) != -1, limit
+
+
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     run_tests(globals())

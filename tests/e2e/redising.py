@@ -24,17 +24,18 @@ def version():
 VERSION = version()
 
 
-def environment(module, shift):
+def environment(module, shift, late_us):
     """A sanitizer's runtime must be there before redis-server's own libraries.  `shift`: seconds
-    that its wall clock is ahead."""
+    that its wall clock is ahead; `late_us`: by how much the server's own is ahead of its module's,
+    as if it had stood still for that time."""
     env = dict(os.environ)
-    if shift:
+    if shift or late_us:
         env["LD_PRELOAD"] = os.path.join(os.path.dirname(module), "../tests/shifted-clock.so")
-        env["SHIFT_SECONDS"] = str(shift)
+        env["SHIFT_SECONDS"], env["LATE_US"] = str(shift), str(late_us)
     if module and b"__asan_init" in open(module, "rb").read():
         libraries = subprocess.run(["ldd", module], capture_output=True, text=True).stdout
         asan = [line.split()[2] for line in libraries.splitlines() if "libasan" in line]
-        env["LD_PRELOAD"] = asan[0] + (":" + env["LD_PRELOAD"] if shift else "")
+        env["LD_PRELOAD"] = asan[0] + (":" + env["LD_PRELOAD"] if shift or late_us else "")
         env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=1"
     return env
 
@@ -43,9 +44,10 @@ class Redis(Running):
     """redis-server, ready when the constructor returns.  Its folder outlives a kill, so that it can
     start again with what it has saved."""
 
-    def __init__(self, module=None, *options, clock=False, cluster=False, folder=None, shift=0):
+    def __init__(self, module=None, *options, clock=False, cluster=False, folder=None, shift=0,
+                 late_us=0):
         self.folder = folder or tempfile.mkdtemp(prefix="weir-redis-")
-        self.module, self.shift = module, shift
+        self.module, self.shift, self.late_us = module, shift, late_us
         self.port = free_port(bus=10000 if cluster else 0)
         self.command = [SERVER, "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
                         self.folder, "--save", "", "--repl-diskless-sync", "yes",
@@ -63,8 +65,8 @@ class Redis(Running):
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self.command, env=environment(self.module, self.shift),
-                                        stdout=subprocess.DEVNULL,
+        env = environment(self.module, self.shift, self.late_us)
+        self.process = subprocess.Popen(self.command, env=env, stdout=subprocess.DEVNULL,
                                         stderr=open(os.path.join(self.folder, "stderr"), "ab"))
         until("redis-server answers", self.is_ready, 60)
         self.client = self.connect()

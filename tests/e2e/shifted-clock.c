@@ -1,12 +1,13 @@
-/* shifted-clock.c -- preloaded into a server: its wall clock differs by SHIFT_SECONDS. */
+/* shifted-clock.c -- preloaded into a server: its wall clock differs by SHIFT_SECONDS, and
+ * gettimeofday, which Redis asks, is ahead of clock_gettime by LATE_US. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
 
-static time_t shift(void)
+static long number(const char *name)
 {
-    const char *text = getenv("SHIFT_SECONDS");
+    const char *text = getenv(name);
 
     return text ? atol(text) : 0;
 }
@@ -19,7 +20,7 @@ int clock_gettime(clockid_t which, struct timespec *out)
         *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
     int code = real(which, out);
     if (code == 0 && which == CLOCK_REALTIME)
-        out->tv_sec += shift();
+        out->tv_sec += number("SHIFT_SECONDS");
     return code;
 }
 
@@ -27,9 +28,10 @@ int gettimeofday(struct timeval *restrict out, void *restrict zone)
 {
     struct timespec now;
     int code = clock_gettime(CLOCK_REALTIME, &now);
+    long us = now.tv_nsec / 1000 + number("LATE_US");
 
     (void)zone;
-    out->tv_sec = now.tv_sec;
-    out->tv_usec = now.tv_nsec / 1000;
+    out->tv_sec = now.tv_sec + us / 1000000;
+    out->tv_usec = us % 1000000;
     return code;
 }

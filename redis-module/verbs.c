@@ -248,10 +248,12 @@ static void say_key(struct redis_context *context, int at, int flags)
 }
 
 /* Where the keys are, for Redis Cluster and access control: the second word, and the one after each
- * AND, ID and DEMAND. */
+ * AND, ID and DEMAND.  Redis 6.2 asks before the number of words is known to be right, and reads
+ * whatever place it is told. */
 static int say_keys(struct redis_context *context, struct redis_string **words, int n, int flags)
 {
-    say_key(context, 1, flags);
+    if (n > 1)
+        say_key(context, 1, flags);
     for (int i = 3; i + 1 < n; i++)
         if (is_word(words[i], "AND") || is_word(words[i], "ID") || is_word(words[i], "DEMAND"))
             say_key(context, ++i, flags);

@@ -484,6 +484,20 @@ def test_access_control_by_key(module):
             assert bob("WEIR.TAKE", "k", "5/s").startswith("NOPERM")
 
 
+def test_words_that_are_missing(module):
+    """Redis 6.2 asks where the keys are before it is known that there are any."""
+    for cluster in (False, True):
+        with Redis(module, cluster=cluster) as r:
+            r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~mine:*", "+@all")
+            with r.connect() as ann:
+                assert ann("AUTH", "ann", "pw") == "OK"
+                for verb in ("WEIR.TAKE", "WEIR.PEEK", "WEIR.GIVE", "WEIR.DRAW", "WEIR.REPAY",
+                             "WEIR.RESET", "WEIR.INFO", "CL.THROTTLE"):
+                    assert isinstance(ann(verb), Error), verb
+                    assert isinstance(ann(verb, "mine:1", "5/s", "ID"), Error) or cluster, verb
+                    ann("COMMAND", "GETKEYS", verb)
+
+
 def test_out_of_memory(module):
     with Redis(module) as r:
         r.ok("WEIR.TAKE", "k", "5/1h")

@@ -199,7 +199,8 @@ struct weir_fleet_change {
     int64_t base;              /* the version that it is based on; 0: there is none yet */
     int64_t base_edit;         /* the edit of that version; 0: any */
     const char *author, *note; /* for the history; NULL: "" */
-    const char *stage;         /* the node that tries it first; NULL: it is for all */
+    const char *stage;         /* the node that tries it first, and is there (WEIR_INVALID: it is
+                                  not); NULL: it is for all */
     /* Makes a repeat harmless, if it is of this change alone: there is no second version.  NULL:
      * none */
     const char *id;

@@ -258,6 +258,22 @@ static int64_t put(struct weir_redis *redis, const char *fleet,
     return code;
 }
 
+/* A version that no node tries would come to all of them untried. */
+static int find_stage(struct weir_redis *redis, const char *fleet, const char *stage,
+                      struct weir_error *error)
+{
+    struct weir__buffer reply = { 0 };
+    struct weir__centre_list list = { 0 };
+    char names[WEIR__CENTRE_NAMES];
+    int code = weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &reply, &list, error);
+
+    if (code == WEIR_OK && !weir__centre_follows(&list, stage, names))
+        code = weir__fail(error, WEIR_INVALID, "no node %s follows the fleet's rules%s%s", stage,
+                          *names ? "; those that do: " : ", nor does any other", names);
+    weir__buffer_free(&reply);
+    return code;
+}
+
 static int check(const struct weir_fleet_change *c, struct weir_error *error)
 {
     if (c->len > WEIR__CENTRE_TEXT_MAX)
@@ -275,6 +291,8 @@ int64_t weir_fleet_rules_set(struct weir_redis *redis, const char *fleet,
 {
     int code = check(c, error);
 
+    if (code == WEIR_OK && c->stage && *c->stage)
+        code = find_stage(redis, fleet, c->stage, error);
     if (code != WEIR_OK)
         return code;
     const struct weir__centre_edit edit = { .base = c->base,

@@ -190,23 +190,6 @@ static const char *author(const struct fleet *f, char out[WEIR__CENTRE_AUTHOR])
     return out;
 }
 
-/* A version that no node tries would come to all of them untried.  False: the call has failed. */
-static bool find_stage(struct weir__verb_call *call, const struct fleet *f, const char *stage)
-{
-    struct weir__buffer reply = { 0 };
-    struct weir__centre_list list;
-    char names[WEIR__CENTRE_NAMES];
-
-    if (stage == NULL || *stage == '\0')
-        return true;
-    bool found = ask(call, f, "nodes", &reply, &list) &&
-                 (weir__centre_follows(&list, stage, names) ||
-                  weir__call_fail(call, 400, "no node %s follows the fleet's rules%s%s", stage,
-                                  *names ? "; those that do: " : ", nor does any other", names));
-    weir__buffer_free(&reply);
-    return found;
-}
-
 void weir__admin_fleet_rules_set(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values;
@@ -220,8 +203,6 @@ void weir__admin_fleet_rules_set(struct weir__verb_call *call)
     if (draft == NULL)
         return;
     weir__draft_destroy(draft);
-    if (!find_stage(call, &f, v[4].text.bytes))
-        return;
     int64_t version = weir_fleet_rules_set(f.redis, f.info.name,
                                            &(struct weir_fleet_change){ .text = v[0].text.bytes,
                                                                         .len = v[0].text.len,

@@ -137,6 +137,9 @@ TEST(test_D6_two_editors_from_c)
     assert_non_null(strstr(error.text, "another than the one"));
     change.base_edit = v.edit;
     change.stage = "node-1";
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, &error), WEIR_INVALID);
+    assert_non_null(strstr(error.text, "no node node-1 follows"));
+    report(redis, "node-1", "2", "0", "");
     assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, &error), 3);
     struct weir_fleet_history history;
     assert_ok(weir_fleet_history(redis, NULL, &history, NULL));

@@ -154,6 +154,7 @@ struct weir_fleet_status {
     int64_t refused;        /* and those that refused a version */
     int64_t silent;         /* nodes that have not reported for 10 s; in no other number */
     int64_t own;            /* members with rules of their own, which do not follow these */
+    int64_t shared_names;   /* names that two hosts have */
     int64_t runs;           /* the largest version that a node runs: above `newest`, Redis has lost
                                its data */
 };
@@ -164,6 +165,7 @@ struct weir_fleet_node {
     char name[65];
     bool member;           /* it is one now, with ... */
     int64_t part, weight;  /* ... this part, in millionths of each limit, while Redis is away */
+    bool shares_name;      /* another host has it too: each may use the whole part */
     bool follows;          /* it runs the fleet's rules, and has reported: */
     weir_time heard;       /* this long ago */
     int64_t runs, refused; /* versions: in force, and refused; 0: none */

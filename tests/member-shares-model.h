@@ -114,7 +114,7 @@ model_beat(struct model_fleet *f, const struct model_beat *b, int64_t run, int64
 
     model_learn(f, b, run, now);
     for (int i = f->n - 1; !b->leaves && now >= f->learn && i >= 0; i--)
-        if (f->members[i].free <= now && strcmp(f->members[i].id, b->id) != 0)
+        if (f->members[i].free <= now)
             model_remove(f, &f->members[i]);
     struct model_member *before = model_find(f, b->id);
     if (b->leaves) {

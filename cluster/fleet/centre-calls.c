@@ -154,6 +154,7 @@ static struct weir_fleet_node node_of(const struct weir__centre_report *r, int64
     struct weir_fleet_node out = { .member = r->part >= 0,
                                    .part = r->part >= 0 ? r->part : 0,
                                    .weight = r->weight,
+                                   .shares_name = r->shares_name,
                                    .follows = r->time_us > 0,
                                    .heard = r->time_us > 0 ? weir__centre_age(r, now_us) : 0,
                                    .runs = r->runs,

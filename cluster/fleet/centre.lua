@@ -18,13 +18,14 @@
 --            poll  NODE RUNS REFUSED WHY   -> {the version for this node, its edit}
 --            nodes              -> {now, then of each node: node, time (0: it has never reported),
 --                               runs, refused, why, weight, its part in millionths (-1: it is no
---                               member now)}
+--                               member now), 1 if two hosts have this name}
 --
 -- A repeated put, known by its EDIT, is answered as before and changes nothing.  After a failover
 -- that has lost a version, another may have its number: only number and edit together name a text.
 local HISTORY = 50 -- versions that are kept
 local FORGET = 86400000000 -- us after which a silent node is no longer reported
 local MANY, SOON = 1000, 60000000 -- with more reports than that, after this time
+local TWO = 15 -- strange beats of a member (member-shares.lua)
 local SEPARATOR = '\31'
 
 local t = redis.call('TIME')
@@ -150,18 +151,19 @@ end
 local out, members, order = {now}, {}, {}
 
 local function add(node, r)
-  local m = members[node] or {0, -1}
+  local m = members[node] or {0, -1, 0}
   members[node] = nil
   for _, value in ipairs({node, tonumber(r[1]), tonumber(r[2]) or 0, tonumber(r[3]) or 0, r[4] or '',
-    m[1], m[2]}) do
+    m[1], m[2], m[3]}) do
     out[#out + 1] = value
   end
 end
 
 for _, node in ipairs(redis.call('ZRANGEBYSCORE', KEYS[5], '(' .. whole(now), '+inf')) do
-  local weight, part = string.match(redis.call('HGET', KEYS[4], node) or '', '^%d+ (%d+) %d+ (%d+)')
+  local weight, part, strange = string.match(redis.call('HGET', KEYS[4], node) or '',
+    '^%d+ (%d+) %d+ (%d+) %d+ %d+ ?(%d*)')
   if weight then
-    members[node] = {tonumber(weight), tonumber(part)}
+    members[node] = {tonumber(weight), tonumber(part), (tonumber(strange) or 0) >= TWO and 1 or 0}
     order[#order + 1] = node
   end
 end

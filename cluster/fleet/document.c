@@ -101,7 +101,7 @@ bool weir__centre_next_version(struct weir__centre_list *list, struct weir__cent
 
 bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centre_report *out)
 {
-    if (list->left < 7)
+    if (list->left < 8)
         return false;
     out->node = weir__centre_text(list);
     out->time_us = weir__centre_number(list);
@@ -110,6 +110,7 @@ bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centr
     out->why = weir__centre_text(list);
     out->weight = weir__centre_number(list);
     out->part = weir__centre_number(list);
+    out->shares_name = weir__centre_number(list) != 0;
     return true;
 }
 
@@ -147,6 +148,7 @@ void weir__centre_status_nodes(struct weir_fleet_status *s, struct weir__centre_
         bool staged = is_called(&r, s->stage), silent = weir__centre_is_silent(&r, now);
         s->silent += silent;
         s->own += r.time_us == 0;
+        s->shared_names += r.shares_name;
         if (r.time_us == 0 || silent)
             continue;
         s->nodes++;

@@ -47,6 +47,7 @@ struct weir__centre_report {
     int64_t time_us; /* 0: its rules are its own, and it has never reported */
     int64_t runs, refused;
     int64_t weight, part; /* -1: it is no member now */
+    bool shares_name;     /* with another host */
 };
 /* Of `nodes`, behind the time; false: that was the last. */
 bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centre_report *out);

@@ -3,8 +3,8 @@
 --
 --   KEYS     the fleet, a hash: sums over its members (weights, granted, lent, borrow), the moment
 --            and the server of the last beat, the end of learning, the longest beat; its members,
---            id -> 'seq weight granted offer lent borrow'; when each one's part is free again; its
---            notes (notes.lua)
+--            id -> 'seq weight granted offer lent borrow strange'; when each one's part is free
+--            again; its notes (notes.lua)
 --   ARGV     'beat' or 'leave'; the id; its sequence number, weight, the part it wants, its part in
 --            force, the time between its beats in us
 --   -> {offer, members, the sum of granted parts, 1 while learning, the number of the last note};
@@ -15,6 +15,10 @@
 -- others' grants leave, so the sum of the parts in force is at most 1.  A repeated beat is answered
 -- with the same offer and changes nothing.  Nor does a 'leave' after a later beat: another process
 -- of the host has taken over.
+--
+-- Two hosts of one name are one member, by the beats of the one with the larger sequence numbers.
+-- `strange` grows by 2 with each beat of the other, up to 30, and falls by 1 with each of its own;
+-- from 15 on there are two (centre.lua).  The last beats of a process before make it 4 or so.
 --
 -- Lending: a member that wants less than its share by weight can lend the rest, up to three
 -- quarters of the share, to those that want more: as much as they want, and all of them alike.  So
@@ -52,7 +56,13 @@ local function find(who)
   for word in string.gmatch(text, '%-?%d+') do
     n[#n + 1] = tonumber(word)
   end
-  return {seq = n[1], weight = n[2], granted = n[3], offer = n[4], lent = n[5], borrow = n[6]}
+  return {seq = n[1], weight = n[2], granted = n[3], offer = n[4], lent = n[5], borrow = n[6],
+    strange = n[7] or 0}
+end
+
+local function keep(m)
+  redis.call('HSET', members, id, string.format('%.0f %.0f %.0f %.0f %.0f %.0f %.0f', m.seq,
+    m.weight, m.granted, m.offer, m.lent, m.borrow, m.strange))
 end
 
 local function count(m, sign)
@@ -132,15 +142,22 @@ if ARGV[1] == 'leave' then
 end
 if now >= learn then
   for _, who in ipairs(redis.call('ZRANGEBYSCORE', free, '-inf', whole(now))) do
-    if who ~= id then
-      remove(who)
+    remove(who)
+    if who == id then -- perhaps another host of this name, which is gone
+      before = nil
     end
   end
 end
-if before and seq <= before.seq then
+if before and seq < before.seq then
+  before.strange = math.min(before.strange + 2, 30)
+  keep(before)
   write()
-  return answer(seq == before.seq and before.offer or -1)
+  return answer(-1)
+elseif before and seq == before.seq then
+  write()
+  return answer(before.offer)
 end
+m.strange = math.max((before and before.strange or 0) - 1, 0)
 if before then
   count(before, -1)
 end
@@ -150,8 +167,7 @@ if now < learn then
 end
 m.granted = math.max(force, m.offer)
 count(m, 1)
-redis.call('HSET', members, id, string.format('%.0f %.0f %.0f %.0f %.0f %.0f', seq, m.weight,
-  m.granted, m.offer, m.lent, m.borrow))
+keep(m)
 redis.call('ZADD', free, free_at(beat), id)
 write()
 return answer(m.offer)

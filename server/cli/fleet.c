@@ -173,6 +173,8 @@ static void show_member(const struct weir__centre_report *r)
         printf(", AWAY");
     else
         printf(", part %.1f %% (weight %" PRId64 ")", (double)r->part / 10000, r->weight);
+    if (r->shares_name)
+        printf(", TWO HOSTS have this name");
 }
 
 static void show_report(const struct weir__centre_report *r, int64_t now)
@@ -200,7 +202,7 @@ static int run_nodes(const struct weir__call *call)
     struct weir__buffer json = { 0 };
     struct weir__centre_list list;
     struct weir__centre_report r;
-    bool refused = false;
+    bool wrong = false;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
@@ -215,11 +217,11 @@ static int run_nodes(const struct weir__call *call)
                 weir__fleet_report_json(&json, &r, now);
             else
                 show_report(&r, now);
-            refused = refused || (r.refused > 0 && !weir__centre_is_silent(&r, now));
+            wrong = wrong || r.shares_name || (r.refused > 0 && !weir__centre_is_silent(&r, now));
         }
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
-        code = code == WEIR__EXIT_OK && refused ? WEIR__EXIT_NO : code;
+        code = code == WEIR__EXIT_OK && wrong ? WEIR__EXIT_NO : code;
     }
     weir__shared_close(&f);
     return code;
@@ -229,13 +231,17 @@ const struct weir__command weir__cmd_fleet_nodes = {
     .name = "fleet nodes",
     .summary = "show the nodes of a fleet, their parts, and which version of the rules each runs",
     .arguments = "[--fleet NAME] [--redis URL]",
-    .help = "One line for each member of the fleet, and for each node that has reported within a "
-            "day: the version it runs (a node with --rules has rules of its own), when it reported "
-            "that, its part of every limit while Redis is away, and if it refused a version, which "
-            "one and why. AWAY: it is no member now.\n"
-            "\n" WEIR__REDIS_URL_HELP "\n"
-            "\n"
-            "Exit codes: 0 done, 1 a node refuses a version, 2 wrong use or no Redis.",
+    .help =
+        "One line for each member of the fleet, and for each node that has reported within a "
+        "day: the version it runs (a node with --rules has rules of its own), when it reported "
+        "that, its part of every limit while Redis is away, and if it refused a version, which "
+        "one and why. AWAY: it is no member now. TWO HOSTS have this name: they are one member, "
+        "and "
+        "both use its part; give each a --fleet-node of its own.\n"
+        "\n" WEIR__REDIS_URL_HELP "\n"
+        "\n"
+        "Exit codes: 0 done, 1 a node refuses a version or two have one name, 2 wrong use or no "
+        "Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_nodes,
 };
@@ -268,6 +274,8 @@ static void show_status(const struct weir_fleet_status *d)
     if (d->own > 0)
         printf("; %s %s rules of %s own (--rules)", weir__human_counted(own, d->own, "node"),
                d->own == 1 ? "has" : "have", d->own == 1 ? "its" : "their");
+    if (d->shared_names > 0)
+        printf("; TWO HOSTS have one name: weir fleet nodes");
     putchar('\n');
 }
 
@@ -289,7 +297,9 @@ static int run_status(const struct weir__call *call)
             show_status(&status);
         weir__buffer_close(&json, "}\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
-        code = code == WEIR__EXIT_OK && status.current < status.nodes ? WEIR__EXIT_NO : code;
+        code = code == WEIR__EXIT_OK && (status.current < status.nodes || status.shared_names > 0)
+                   ? WEIR__EXIT_NO
+                   : code;
     }
     weir__shared_close(&f);
     return code;
@@ -304,7 +314,7 @@ const struct weir__command weir__cmd_fleet_status = {
             "for 10 s are silent. Nodes with rules of their own (--rules) follow none.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
-            "Exit codes: 0 all do, 1 some do not, 2 wrong use or no Redis.",
+            "Exit codes: 0 all do, 1 some do not, or two have one name, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_status,
 };

@@ -32,6 +32,7 @@ void weir__fleet_status_json(struct weir__buffer *out, const struct weir_fleet_s
     weir__buffer_member_number(out, "refused", s->refused);
     weir__buffer_member_number(out, "silent", s->silent);
     weir__buffer_member_number(out, "own", s->own);
+    weir__buffer_member_number(out, "shared_names", s->shared_names);
     weir__buffer_member_number(out, "runs", s->runs);
     weir__buffer_close(out, "}");
 }
@@ -50,5 +51,6 @@ void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre
                                        weir__centre_age(r, now_us) / WEIR_MICROSECOND);
     weir__buffer_member_number_or_null(out, "part", member, r->part);
     weir__buffer_member_number_or_null(out, "weight", member, r->weight);
+    weir__buffer_member_bool(out, "shares_name", r->shares_name);
     weir__buffer_close(out, "}");
 }

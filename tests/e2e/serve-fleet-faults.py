@@ -297,14 +297,38 @@ def test_D3_two_fleets_on_one_redis(weir):
 
 
 def test_D4_two_hosts_of_one_name(weir):
-    """They are one member, and each would have its part: that is said."""
+    """They are one member, and each would have its part: that is said, at the node and by all that
+    show nodes."""
+    def fleet(verb):
+        said = subprocess.run([weir, "fleet", verb, "--redis", url(redis)], capture_output=True,
+                              text=True, timeout=60)
+        return said.returncode, "TWO HOSTS have" in said.stdout
+
+    def nodes():
+        with a.resp() as client:
+            return [n["shares_name"] for n in client.json("WEIR.FLEET.NODES")["nodes"]]
+
     with Redis() as redis, Node(weir, url(redis), "same", rules=METER % "share") as a:
         joined(a)
+        assert (fleet("nodes"), fleet("status")) == ((0, False), (0, False))
         with Node(weir, url(redis), "same", rules=METER % "share") as b:
+            until("all hear of it", lambda: (fleet("nodes"), fleet("status"), nodes()) ==
+                  ((1, True), (1, True), [True]))
             until("the first hears of it", lambda: "under the name same" in (a.fleet["why"] or ""))
             until("and says so", lambda: "needs a name of its own" in a.complaints())
             assert a.fleet["connected"] and b.fleet["why"] is None, (a.fleet, b.fleet)
         until("it is alone again", lambda: a.fleet["why"] is None)
+        until("nobody is told any more", lambda: fleet("nodes") == (0, False))
+
+
+def test_D4_the_other_host_of_a_name_is_killed(weir):
+    """The first is the member again, though its beats have smaller numbers."""
+    with Redis() as redis, Node(weir, url(redis), "same", rules=METER % "share") as a:
+        joined(a)
+        with Node(weir, url(redis), "same", rules=METER % "share") as b:
+            until("the first hears of it", lambda: "under the name same" in (a.fleet["why"] or ""))
+            b.kill()
+            until("it is alone again", lambda: a.fleet["why"] is None, state=lambda: str(a.fleet))
 
 
 def test_D3_agent_of_two_servers_killed(weir):

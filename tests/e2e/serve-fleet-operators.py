@@ -717,7 +717,7 @@ def test_D6_staged_at_the_doors(weir):
         runs(b, 2)
         until("both say so", lambda: resp.json("WEIR.FLEET")["rules"] == {
             "newest": 2, "all": 1, "stage": "b", "nodes": 2, "current": 2, "refused": 0,
-            "silent": 0, "own": 0, "runs": 2}, 60)
+            "silent": 0, "own": 0, "shared_names": 0, "runs": 2}, 60)
         said = subprocess.run([weir, "fleet", "status", "--json", "--redis", url(redis)],
                               check=True, capture_output=True, text=True).stdout
         assert json.loads(said)["rules"]["stage"] == "b", said

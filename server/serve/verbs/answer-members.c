@@ -276,6 +276,7 @@ const struct weir__schema weir__schemas[] = {
         { "refused", "count", "of these, refuse one" },
         { "silent", "count", "others that have not reported for 10 s" },
         { "own", "count", "members with rules of their own, which do not follow the fleet's" },
+        { "shared_names", "count", "names that two hosts have" },
         { "runs", "count", "the largest version that a node runs; above newest: Redis has lost "
           "its data" }) },
     { "FleetNodes", "", FIELDS({ "nodes", "[FleetNode]",
@@ -289,7 +290,9 @@ const struct weir__schema weir__schemas[] = {
         { "heard_us_ago", "count?", "since it last said which version it runs" },
         { "part", "count?", "of each limit while Redis is away, in millionths; null: it is no "
           "member now" },
-        { "weight", "count?", "" }) },
+        { "weight", "count?", "" },
+        { "shares_name", "bool", "two hosts have this name: they are one member, and both use its "
+          "part" }) },
     { "FleetHistory", "", FIELDS(
         { "newest", "count", "version; 0: the fleet has no rules yet" },
         { "all", "count", "the version for all nodes but the stage" },

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 
-from fleeting import Node, joined, url
+from fleeting import Node, back, joined, url
 from redising import Redis, until
 from serving import Error, Server, encode, is_closed, run_tests
 
@@ -125,7 +125,8 @@ def test_D3_answers_keep_their_order_while_some_wait(weir):
 
 
 def test_D3_a_client_may_go_on_or_end_while_its_check_waits(weir):
-    """What it sends meanwhile is answered in its order, also if it has closed its side then."""
+    """What it sends meanwhile is answered in its order, also if it has closed its side then.  One
+    that closes it with nothing behind its check is taken for gone, and told so if it is not."""
     def send(client, n):
         for _ in range(n):
             client.raw(encode(("ECHO", "x")))
@@ -139,7 +140,8 @@ def test_D3_a_client_may_go_on_or_end_while_its_check_waits(weir):
                 resp.send("WEIR.CHECK", "user", "waits%d" % n)
                 sender = threading.Thread(target=send, args=(resp, n))
                 sender.start()
-                assert resp.read()[0] == 1
+                answer = resp.read()
+                assert answer[0] == (n > 0) and answer[8] == ("granted" if n else "cancelled"), answer
                 assert [resp.read() for _ in range(n)] == ["x"] * n, n
                 sender.join()
                 assert is_closed(resp.socket), n
@@ -189,6 +191,28 @@ def test_D3_a_retry_of_an_ask_that_waits_is_not_charged(weir):
 
 def is_dry(answer):
     return answer[0] == 0 and answer[8] == "dry" and answer[4] > 0
+
+
+def test_D3_a_client_that_closes_while_its_check_waits_is_not_charged(weir):
+    """Redis stands still meanwhile.  The one thread has read their ends when it answers another."""
+    with Redis() as redis, node(weir, redis, rules=RULES.replace("share", "closed"), threads=1) as a, \
+            a.resp() as resp:
+        joined(a)
+        redis.process.send_signal(signal.SIGSTOP)
+        for _ in range(5):
+            with a.resp() as gone:
+                gone.send("WEIR.CHECK", "user", "ann")
+            with a.resp() as gone:
+                gone.send("WEIR.ENTER", "user", "ann")
+            with socket.create_connection(("127.0.0.1", a.ports["http"])) as gone:
+                body = b'{"attributes":{"user":"ann"}}'
+                gone.sendall(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" %
+                             (len(body), body))
+        for i in range(10):
+            assert resp("ECHO", i) == str(i)
+        redis.process.send_signal(signal.SIGCONT)
+        back(a)
+        assert sum(check(resp, "ann")[0] for _ in range(30)) == 20
 
 
 def test_D3_a_client_that_has_gone_harms_nobody(weir):

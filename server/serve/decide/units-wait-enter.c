@@ -130,6 +130,17 @@ bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *e
     return false;
 }
 
+void weir__units_wait_enter_cancel(struct weir__conn *conn)
+{
+    struct weir__units_wait_enter *w = conn->units_wait_enter;
+
+    if (!weir_fleet_cancel(w->loop->server->fleet, w->ticket))
+        return;
+    w->entered =
+        (struct weir__entered){ .ruling = { .decision.reason = WEIR_CANCELLED, .level = 3 } };
+    weir__mailbox_put(w->loop, &w->letter);
+}
+
 void weir__units_wait_enter_abandon(struct weir__conn *conn)
 {
     struct weir__units_wait_enter *w = conn->units_wait_enter;

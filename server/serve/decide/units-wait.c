@@ -214,19 +214,28 @@ static bool keep(struct weir__units_wait *w)
     return left > 0;
 }
 
-void weir__units_wait_abandon(struct weir__conn *conn)
+/* Those that are not decided yet. */
+void weir__units_wait_cancel(struct weir__conn *conn)
 {
     struct weir__units_wait *w = conn->units_wait;
 
-    conn->units_wait = NULL;
-    w->conn = NULL;
     if (!keep(w))
         return;
     for (size_t i = 0; i < w->n_ones; i++) {
         struct one *one = &w->ones[i];
-        one->cancelled = one->waits && weir_fleet_cancel(w->loop->server->fleet, one->ticket);
-        if (one->cancelled)
-            count_down(w);
+        if (one->cancelled || !one->waits ||
+            !weir_fleet_cancel(w->loop->server->fleet, one->ticket))
+            continue;
+        one->cancelled = true;
+        *one->ruling = (struct weir_ruling){ .decision.reason = WEIR_CANCELLED, .level = 3 };
+        count_down(w);
     }
     count_down(w);
+}
+
+void weir__units_wait_abandon(struct weir__conn *conn)
+{
+    weir__units_wait_cancel(conn);
+    conn->units_wait->conn = NULL;
+    conn->units_wait = NULL;
 }

@@ -23,6 +23,9 @@ bool weir__units_wait(struct weir__conn *conn, const struct weir__check *checks,
                       const struct weir__units_wait_answer *how);
 /* Before the loop waits: those of all its connections go to the agent together. */
 void weir__units_wait_hand_over(struct weir__loop *loop);
+/* The client has ended its side, and is taken for gone: those that are not decided yet are refused
+ * (WEIR_CANCELLED), and spend nothing. */
+void weir__units_wait_cancel(struct weir__conn *conn);
 /* The connection is gone: nobody is to be answered. */
 void weir__units_wait_abandon(struct weir__conn *conn);
 
@@ -30,6 +33,7 @@ void weir__units_wait_abandon(struct weir__conn *conn);
  * decision. */
 bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *enter,
                             const struct weir__later *later, struct weir__entered *out);
+void weir__units_wait_enter_cancel(struct weir__conn *conn);
 void weir__units_wait_enter_abandon(struct weir__conn *conn);
 
 /* One of the agent's places, to wait there: nobody takes all of them.  False: the client has its

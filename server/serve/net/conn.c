@@ -360,6 +360,10 @@ static void serve_rest(struct weir__conn *conn)
         weir__wait_cancel(conn);
     if (conn->heard_all && conn->lock_wait)
         weir__lock_cancel(conn);
+    if (conn->heard_all && conn->units_wait)
+        weir__units_wait_cancel(conn);
+    if (conn->heard_all && conn->units_wait_enter)
+        weir__units_wait_enter_cancel(conn);
     if (conn->heard_all && may_feed(conn)) /* the rest will never be whole */
         conn->ending = true;
     close_if_ended(conn);
@@ -379,7 +383,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (conn->lingering)
         return;
     conn->last_ms = uv_now(&conn->loop->uv);
-    if (n == UV_EOF) { /* it may be half closed only: answers under way are still sent */
+    if (n == UV_EOF) { /* it may be half closed only: answers are still sent */
         conn->heard_all = true;
     } else {
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_BYTES_IN, n);

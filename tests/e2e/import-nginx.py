@@ -6,17 +6,14 @@ replay of its log by the imported rules decides each of them the same way.
 Steps of 250 ms make nginx's thousandths of a request whole, so both are exact.  In a dry run nginx
 counts as ever and nobody waits."""
 import json
-import mmap
 import os
 import random
-import struct
 import subprocess
 import tempfile
 
 from nginxing import Backend, Nginx, nginx_with
-from serving import run_tests, until, write
+from serving import Told, run_tests, until, write
 
-START = 1_700_000_000_000
 FIELDS = {"time": "$msec", "remote_addr": "$remote_addr", "request_uri": "$request_uri",
           "method": "$request_method", "host": "$host", "server": "$server_name",
           "header.x-api-key": "$http_x_api_key", "arg.a": "$arg_a", "arg.b": "$arg_b",
@@ -28,25 +25,8 @@ LOGGED = """access_log {folder}/access.log all; real_ip_header X-Ip; set_real_ip
 EMPTY = "version: 1\n"
 
 
-class Told:
-    """A clock in a file."""
-
-    def __init__(self):
-        self.file = tempfile.NamedTemporaryFile(prefix="weir-clock-")
-        self.file.write(struct.pack("q", START))
-        self.file.flush()
-        os.chmod(self.file.name, 0o644)
-        self.map = mmap.mmap(self.file.fileno(), 8)
-        self.now = START
-
-    def step(self, ms):
-        self.now += ms
-        self.map[:] = struct.pack("q", self.now)
-
-
 def told_nginx(weir, clock, http, server):
-    preload = os.path.join(os.path.dirname(os.path.abspath(weir)), "tests", "told-clock.so")
-    nginx = Nginx(None, "", "", env={"LD_PRELOAD": preload, "TOLD_CLOCK": clock.file.name})
+    nginx = Nginx(None, "", "", env=clock.env(weir))
     try:
         nginx.configure(http=LOG + http, server=LOGGED.format(folder=nginx.folder) + server)
         nginx.reload()

@@ -7,11 +7,13 @@ import contextlib
 import http.client
 import itertools
 import json
+import mmap
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -124,6 +126,26 @@ def where_threads_are(pid):
                 words.append(file.read().strip())
         lines.append("%s %s" % (thread, " ".join(words)))
     return "\n".join(lines)
+
+
+class Told:
+    """A clock in a file, in milliseconds, for programs that are started with env()."""
+
+    def __init__(self):
+        self.file = tempfile.NamedTemporaryFile(prefix="weir-clock-")
+        self.now = 1_700_000_000_000
+        self.file.write(struct.pack("q", self.now))
+        self.file.flush()
+        os.chmod(self.file.name, 0o644)
+        self.map = mmap.mmap(self.file.fileno(), 8)
+
+    def env(self, weir):
+        library = os.path.join(os.path.dirname(os.path.abspath(weir)), "tests", "told-clock.so")
+        return {"LD_PRELOAD": library, "TOLD_CLOCK": self.file.name}
+
+    def step(self, ms):
+        self.now += ms
+        self.map[:] = struct.pack("q", self.now)
 
 
 class Server(Running):

@@ -235,6 +235,42 @@ TEST(test_all_pass_below_the_limit)
         }
 }
 
+/* Asks come by chance, so a limiter on one host refuses some of them too.  A fleet refuses hardly
+ * more: an ask comes to the account a trip later, and a spent one is not asked for a moment. */
+TEST(test_below_the_limit_hardly_more_are_refused_than_by_one_limiter)
+{
+    static const struct {
+        const char *limit;
+        weir_time length;
+    } rows[] = {
+        { "token-bucket 1/1s", 400 * S },      { "gcra 1/1s burst 5", 400 * S },
+        { "token-bucket 5/1m", 6000 * S },     { "fixed-window 5/50s", 5000 * S },
+        { "sliding-window 5/1m", 6000 * S },   { "sliding-log 5/1m", 6000 * S },
+        { "token-bucket 20/1s", 60 * S },      { "gcra 100/1s burst 10", 30 * S },
+        { "gcra 1000/1s burst 100", 10 * S },  { "leaky-bucket 100/1s burst 50", 20 * S },
+        { "fixed-window 100/1s", 30 * S },     { "sliding-window 100/1s", 30 * S },
+        { "sliding-window 500/10s", 100 * S }, { "sliding-window 1000/1m", 300 * S },
+    };
+    static const int nodes[] = { 1, 3, 8 };
+    static const double loads[] = { 0.5, 0.7, 0.9 };
+
+    for (size_t r = 0; r < COUNT_OF(rows); r++)
+        for (size_t n = 0; n < COUNT_OF(nodes); n++)
+            for (size_t l = 0; l < 2 * COUNT_OF(loads); l++) {
+                struct story s = story_of(rows[r].limit, nodes[n], rows[r].length);
+                bool uneven = l % 2, high = loads[l / 2] > 0.8;
+                ask_for(&s, loads[l / 2], uneven ? 0.9 : 1.0 / nodes[n]);
+                const struct outcome *o = run(&s);
+                ask_one_limiter(&s);
+                double more = (double)(o->refused + o->late + o->alone) - (double)s.n +
+                              passed(&s, NULL, -1, 0, s.length);
+                if (more > 0)
+                    print_message("%-24s %d nodes%s, load %.1f: %.0f of %d more\n", rows[r].limit,
+                                  nodes[n], uneven ? ", uneven" : "", loads[l / 2], more, (int)s.n);
+                assert_true(more <= (high ? 2 : 1) || more <= (high ? 0.003 : 0.001) * (double)s.n);
+            }
+}
+
 /* ---------------------------------------------------------------- fairness ---- */
 
 struct fairness {

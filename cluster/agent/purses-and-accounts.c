@@ -152,24 +152,22 @@ static void fill_call(struct weir__agent_call *call, const struct weir__fleet_ke
                       enum weir__account_verb verb, const struct weir__repay *units)
 {
     bool meter = weir__is_meter(&call->limit->plan);
-    const struct weir__account_call before = call->carry.call;
+    const struct weir__buffer words = call->carry.call.words, command = call->carry.call.command;
 
     call->item =
         (struct weir__account_item){ .key = name(call, 0, k, "", 0), .plan = &call->limit->plan };
     call->item.ask = (struct weir_ask){ .cost = units ? units->units : k->draw.need };
     if (verb == WEIR__ACCOUNT_TAKE && meter)
         call->item.ask.wait_max = CHARGE_WAIT;
-    call->carry = (struct weir__carry){
-        .call = { .verb = verb,
-                  .items = &call->item,
-                  .n = 1,
-                  .terms = &call->limit->fleet.terms,
-                  .near = weir__clock_real(),
-                  .words = before.words, /* memory of the call before */
-                  .command = before.command },
-        .done = finished,
-        .context = call,
-    };
+    call->carry.call = (struct weir__account_call){ .verb = verb,
+                                                    .items = &call->item,
+                                                    .n = 1,
+                                                    .terms = &call->limit->fleet.terms,
+                                                    .near = weir__clock_real(),
+                                                    .words = words, /* memory of the call before */
+                                                    .command = command };
+    call->carry.done = finished;
+    call->carry.context = call;
     if (verb != WEIR__ACCOUNT_TAKE)
         call->carry.call.demand = name(call, 1, k, ":d", 2);
     if (verb == WEIR__ACCOUNT_REPAY)

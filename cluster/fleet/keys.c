@@ -163,16 +163,20 @@ static bool make_room(struct weir__fleet *f, weir_time now)
     return false;
 }
 
-struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *f,
-                                             const struct weir__fleet_limit *limit,
-                                             struct weir_key key)
+static struct weir__fleet_key *find(struct weir__fleet_key *k,
+                                    const struct weir__fleet_limit *limit, struct weir_key key)
 {
-    struct weir__fleet_key *k = *home(f, limit, key);
-
     while (k != NULL && !(k->limit == limit && k->key.len == key.len &&
                           memcmp(k->bytes, key.bytes, key.len) == 0))
         k = k->chain;
     return k;
+}
+
+struct weir__fleet_key *weir__fleet_key_find(const struct weir__fleet *f,
+                                             const struct weir__fleet_limit *limit,
+                                             struct weir_key key)
+{
+    return find(*home(f, limit, key), limit, key);
 }
 
 struct weir__fleet_key *weir__fleet_key_next(const struct weir__fleet *f, size_t *at)
@@ -201,7 +205,7 @@ struct weir__fleet_key *weir__fleet_key(struct weir__fleet *f,
                                         const struct weir__fleet_limit *limit, struct weir_key key,
                                         uint32_t shard, weir_time now)
 {
-    struct weir__fleet_key **at = home(f, limit, key), *k = weir__fleet_key_find(f, limit, key);
+    struct weir__fleet_key **at = home(f, limit, key), *k = find(*at, limit, key);
 
     if (k != NULL)
         return k;

@@ -119,7 +119,19 @@ static bool lacks(struct weir__fleet *f, const struct weir__fleet_item *item, we
     return f->ops->have(f->world, item->key, now) + item->kept.units < item->cost;
 }
 
-/* Takes from all purses.  Their next looks must not count it again: it was counted when it came.
+/* It was counted when it came: the next look must not count it again.  What others have spent
+ * meanwhile matters now only if somebody waits for the rest. */
+static void note_taken(struct weir__fleet *f, struct weir__fleet_item *item, weir_time now)
+{
+    struct weir__fleet_key *k = item->key;
+
+    if (k->waiting > item->cost)
+        weir__fleet_look_over(f, k, now);
+    else
+        k->seen = k->seen > item->cost ? k->seen - item->cost : 0;
+}
+
+/* Takes from all purses.
  * Where one purse is all, and has too little, no decision is needed to say so. */
 static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
@@ -136,7 +148,7 @@ static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now
     for (size_t i = 0; i < w->n; i++) {
         struct weir__fleet_item *item = &w->items[i];
         if (lacking == WEIR__FLEET_ALL_TAKEN)
-            weir__fleet_look_over(f, item->key, now);
+            note_taken(f, item, now);
         else if (item->kept.units > 0)
             keep(f, item, item->kept, now);
     }

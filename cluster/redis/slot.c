@@ -5,20 +5,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A nibble at a time: a table of 16 words is enough for keys of some tens of bytes. */
-static const uint16_t steps[16] = {
-    0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
-    0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
-};
-
+/* A byte at a time.  The polynomial has the bits 0, 5 and 12, so the eight bits that leave come back
+ * at these places; the high four of them, come back at 12, would leave once more: they are added to
+ * the low four first. */
 static unsigned crc16(const char *bytes, size_t len)
 {
     unsigned crc = 0;
 
     for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        crc = (crc << 4 ^ steps[(crc >> 12 ^ c >> 4) & 15]) & 0xFFFF;
-        crc = (crc << 4 ^ steps[(crc >> 12 ^ c) & 15]) & 0xFFFF;
+        unsigned leaves = crc >> 8 ^ (unsigned char)bytes[i];
+        leaves ^= leaves >> 4;
+        crc = (crc << 8 ^ leaves << 12 ^ leaves << 5 ^ leaves) & 0xFFFF;
     }
     return crc;
 }

@@ -15,8 +15,8 @@
 --   l  need, count, period, bytes of a stamp, life
 --
 -- The answer for each: units granted, now, and the state before: m owed, as a pair; w and c used,
--- end; s and l used, the newest, the one that has to leave first.  Of a draw also: spent, share.  Of
--- a payment the units that count again.
+-- end; s and l used, the newest, the one that has to leave first.  Of a draw five of them, spent and
+-- share, packed as int64.  Of a payment the units that count again.
 --
 -- Times are microseconds, life milliseconds.  What is not usual, and an id that was seen before, is
 -- answered {now, a value for each key}: the caller decides, and writes by swap.lua.
@@ -388,9 +388,12 @@ if draws or (repays and life > 0) then
 end
 if draws then
   receipt = receipt .. pack('<i8', drawn[1] == 1 and -1 - drawn[2] or drawn[2])
-  answers[2] = drawn
 end
 if granted and keep > 0 then
   redis.call('SET', KEYS[#KEYS], receipt, 'PX', keep)
+end
+if draws then -- one string is read faster than a list in a list
+  local a = answers[1]
+  return pack('<i8i8i8i8i8i8i8', a[1], a[2], a[3], a[4] or 0, a[5] or 0, drawn[1], drawn[2])
 end
 return answers

@@ -5,11 +5,14 @@
  */
 #include "cluster/account/call.h"
 
+#include <endian.h>
+#include <string.h>
+
 #include "algo/debt.h"
 #include "algo/window.h"
 #include "wire/resp-reply.h"
 
-#define NUMBERS    5
+#define NUMBERS    7                  /* at most */
 #define NUMBER_MAX ((int64_t)1 << 54) /* a script counts to 2^53 */
 
 /* Of one item: decide.lua's five. */
@@ -138,10 +141,9 @@ static size_t unpack_numbers(struct weir__text text, int64_t *out)
     if (text.len % 8 != 0 || n > NUMBERS)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t number = 0;
-        for (size_t k = 8; k-- > 0;)
-            number = number << 8 | (unsigned char)text.bytes[8 * i + k];
-        out[i] = (int64_t)number;
+        uint64_t number;
+        memcpy(&number, text.bytes + 8 * i, sizeof(number));
+        out[i] = (int64_t)le64toh(number);
         if (out[i] > NUMBER_MAX || out[i] < -NUMBER_MAX)
             return 0;
     }
@@ -196,20 +198,27 @@ static bool read_window(struct weir__account_call *call, struct weir__text text)
                         weir__reply_time(seconds * 1000000 + us));
 }
 
-/* Spent, and this node's share. */
-static bool read_drawn(struct weir__account_call *call, const char *at, weir_time now)
+static struct answer answer_of(const int64_t numbers[NUMBERS])
 {
-    const struct weir__account_item *it = &call->items[0];
-    struct weir__resp_value list;
-    int64_t numbers[NUMBERS] = { 0 };
+    return (struct answer){ numbers[0], numbers[1], { numbers[2], numbers[3], numbers[4] } };
+}
 
-    at = weir__resp_value(at, &list);
-    if (list.kind != '*' || list.n != 2 || !read_numbers(at, list.n, numbers) || numbers[1] < 0)
+/* Five numbers; then whether it is spent, and this node's share. */
+static bool read_drawn(struct weir__account_call *call, struct weir__text text)
+{
+    struct weir__account_item *it = &call->items[0];
+    int64_t numbers[NUMBERS];
+
+    if (unpack_numbers(text, numbers) != NUMBERS || numbers[6] < 0)
+        return false;
+    struct answer a = answer_of(numbers);
+    weir_time now = weir__reply_time(a.now);
+    if (a.granted < 0 || a.now < 0 || !decide_item(it, &a, true))
         return false;
     call->drawn = (struct weir__drawn){
         .units = it->units,
-        .share = numbers[1],
-        .spent = numbers[0] != 0,
+        .share = numbers[6],
+        .spent = numbers[5] != 0,
         .at = now,
         .life = weir__drawn_life(it->plan, now, now, &it->decision),
     };
@@ -219,26 +228,23 @@ static bool read_drawn(struct weir__account_call *call, const char *at, weir_tim
 static bool read_items(struct weir__account_call *call, const char *at, size_t n)
 {
     struct weir__resp_value list;
-    bool draws = call->verb == WEIR__ACCOUNT_DRAW;
-    weir_time now = 0;
 
-    if (n != call->n + draws)
+    if (n != call->n)
         return false;
     for (size_t i = 0; i < call->n; i++) {
         int64_t numbers[NUMBERS] = { 0 };
         at = weir__resp_value(at, &list);
         if (list.kind != '*' || (at = read_numbers(at, list.n, numbers)) == NULL)
             return false;
-        struct answer a = { numbers[0], numbers[1], { numbers[2], numbers[3], numbers[4] } };
+        struct answer a = answer_of(numbers);
         if (a.granted < 0 || a.now < 0)
             return false;
         if (call->verb == WEIR__ACCOUNT_REPAY)
             call->items[i].units = a.granted;
-        else if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a, draws))
+        else if (call->verb != WEIR__ACCOUNT_GIVE && !decide_item(&call->items[i], &a, false))
             return false;
-        now = weir__reply_time(a.now);
     }
-    return !draws || read_drawn(call, at, now);
+    return true;
 }
 
 /* Two or four: of a log. */
@@ -264,6 +270,8 @@ bool weir__script_reply(struct weir__account_call *call, const char *reply)
 
     if (script == WEIR__SCRIPT_METER)
         return value.kind == ':' && read_meter(call, value.integer);
+    if (script == WEIR__SCRIPT_DECIDE && call->verb == WEIR__ACCOUNT_DRAW)
+        return value.kind == '$' && read_drawn(call, value.text);
     if (script == WEIR__SCRIPT_DECIDE)
         return value.kind == '*' && read_items(call, at, value.n);
     if (script == WEIR__SCRIPT_WINDOW && value.kind == ':')

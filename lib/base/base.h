@@ -40,6 +40,9 @@ char *weir__file_read_all(int fd, size_t most, size_t *len);
 /* A regular file; likewise. */
 int weir__file_load(const char *path, size_t most, char **out, size_t *len,
                     struct weir_error *error);
+/* What a program prints must not get into the file: a descriptor above the standard three, for one
+ * that has just been opened.  -1: see errno. */
+int weir__file_apart(int fd);
 
 /* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */

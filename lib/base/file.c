@@ -1,4 +1,4 @@
-/* file.c -- a whole file in memory. */
+/* file.c -- a whole file in memory; descriptors of files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -74,4 +74,15 @@ int weir__file_load(const char *path, size_t most, char **out, size_t *len,
     if (text)
         *out = text;
     return code;
+}
+
+/* In a process that was started with one of them closed, the next file gets its number. */
+int weir__file_apart(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int apart = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
+    close(fd);
+    errno = why;
+    return apart;
 }

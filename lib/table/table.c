@@ -447,13 +447,13 @@ static bool is_unfinished(int fd, uint64_t bytes)
 /* Opens the file; makes it if there are options to make it by. */
 static int open_or_make(const char *path, const struct weir_table_options *options, bool *made)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int fd = weir__file_apart(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
 
     *made = fd < 0 && errno == ENOENT && options != NULL;
     if (!*made)
         return fd;
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600);
-    return fd;
+    return weir__file_apart(
+        open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600));
 }
 
 /* Owner first, so that no other group gets the mode meant for this one. */

@@ -153,7 +153,7 @@ static int check_old(struct old *o, const char *path, struct weir_error *error)
 
 static int open_old(struct old *o, const char *path, struct weir_error *error)
 {
-    o->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    o->fd = weir__file_apart(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (o->fd < 0 || fstat(o->fd, &o->st) != 0)
         return weir__fail_errno(error, "cannot open table", path);
     if (flock(o->fd, LOCK_EX | LOCK_NB) != 0)

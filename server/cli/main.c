@@ -1,6 +1,8 @@
 /* main.c -- the `weir` command: the list of its commands, and the way from words to one of them. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "server/base/complain.h"
@@ -150,8 +152,23 @@ static int run(int argc, char **argv)
     return unknown(word);
 }
 
+/* A standard descriptor that was closed must not become that of a file: a message would be written
+ * into it.  To use what stands there now fails as before, and the commands that we run find it
+ * closed. */
+static bool keep_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int wrong_way = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_way | O_CLOEXEC) != fd)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!keep_standard_descriptors())
+        return WEIR__EXIT_WRONG;
     int code = run(argc, argv);
 
     if (fflush(stdout) == 0 && !ferror(stdout))

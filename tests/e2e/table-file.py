@@ -92,6 +92,23 @@ def test_a_table_that_was_cut_is_refused(weir):
         assert done.returncode == 2 and "was the file cut?" in done.stderr, done
 
 
+def test_T4_messages_of_a_command_do_not_get_into_the_table(weir):
+    """Where a standard descriptor is closed, the table must not take its number."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "t")
+        for closed in ("2>&-", ">&-", "<&- >&- 2>&-"):
+            for words in ("take --limit 2/1h k", "take --name unknown k",
+                          "bans --lift --rule unknown k"):
+                verb, *rest = words.split()
+                line = '"$0" "$@" ' + closed
+                subprocess.run(["sh", "-c", line, weir, verb, "--table", table, *rest], timeout=60,
+                               capture_output=True)
+                got = run(weir, "table", table)
+                assert got.returncode == 0, (closed, words, got.stderr)
+        got = run(weir, "peek", "--table", table, "--limit", "2/1h", "k")
+        assert got.returncode == 1, got.stdout + got.stderr
+
+
 def test_owner_and_group_of_a_new_table(weir):
     if os.geteuid() != 0:
         print("skipped: only root can give files away")

@@ -266,6 +266,32 @@ TEST(test_an_owner_that_cannot_be_given_is_an_error_and_leaves_no_file)
     assert_int_equal(status, 0);
 }
 
+/* What the program prints would get into it. */
+TEST(test_T4_a_table_takes_no_standard_descriptor)
+{
+    const char *path = new_path();
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct weir_table *table;
+        struct weir_table_options o = { .path = path, .keys = 1 };
+        for (int fd = 0; fd <= 2; fd++)
+            close(fd);
+        for (int again = 0; again < 2; again++) {
+            if (weir_table_create(&table, &o, NULL) != WEIR_OK)
+                _exit(1);
+            for (int fd = 0; fd <= 2; fd++)
+                if (fcntl(fd, F_GETFD) >= 0)
+                    _exit(2);
+            weir_table_destroy(table);
+        }
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 /* ------------------------------------------------------------------- attach ---- */
 
 static const char *make_file(int64_t keys)

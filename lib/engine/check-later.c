@@ -71,14 +71,19 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how,
                            weir_time wait);
 
-/* By the queue, or because of it: a check that waits counts nowhere. */
-static void count_refused(struct weir *weir, struct weir_guard *guard, enum weir_reason reason)
+void weir__count_waited(struct weir *weir)
 {
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
 
     weir__set(&stripe->refused, weir__get(&stripe->refused) + 1);
     weir__engine_release(stripe);
+}
+
+/* By the queue, or because of it. */
+static void count_refused(struct weir *weir, struct weir_guard *guard, enum weir_reason reason)
+{
+    weir__count_waited(weir);
     weir__guard_count_refused(guard, reason);
 }
 

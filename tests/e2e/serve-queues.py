@@ -4,6 +4,7 @@ deadlines, weights, and clients that leave.  Time stands still but where it is m
 import json
 import select
 import signal
+import socket
 import threading
 
 from guarding import BY_KEY, NAMES, RULES, Doors
@@ -85,7 +86,7 @@ def test_L11_one_key_does_not_take_the_queue(weir):
             assert (no["allowed"], no["reason"], no["limit"]) == (0, "key-busy", 2), (words, no)
         refused = d.guard("site")["refused"]
         assert (refused["key_busy"], refused["full"]) == (2, 0), refused
-        assert ["192.0.2.1", 1] in [[t["key"], t["refused"]]
+        assert ["192.0.2.1", 2] in [[t["key"], t["refused"]]
                                     for t in d.resp.json("WEIR.TOP")["top"]]
         waiters.append(Waiter(d, "GUARD", "site", "USER", "192.0.2.2", "WAIT", 60000,
                               guard="site"))
@@ -314,6 +315,59 @@ def test_L11_who_leaves_is_not_waited_for(weir):
         client.close()
         assert d.exit(permit) == 1
         until("it is given back", lambda: d.guard("shop")["in_flight"] == 0)
+
+
+def totals(doors):
+    """Asks by rules, as the engine and as the door have counted them: (allowed, refused) each."""
+    status = doors.resp.json("WEIR.STATUS")
+    checks, seen = status["checks"], status["totals"]
+    assert checks["checked"] == checks["allowed"] + checks["refused"], checks
+    return ((checks["allowed"], checks["refused"]),
+            tuple(seen["check_" + o] + seen["enter_" + o] for o in ("allowed", "refused")))
+
+
+def test_S5_every_refusal_is_counted_once(weir):
+    """However an ask by rules is refused, the engine's totals and the door's agree."""
+    rules = BY_KEY.replace("total: 5, queue: 3", "total: 3, queue: 2").replace(
+        "rules:", """lists: { deny: { ip: [203.0.113.1] } }
+rules:
+  - { name: never, match: { uri: /never }, key: "{ip}", limit: 1/1d,
+      ban: { refusals: 2/1m, for: 10m } }""")
+    with Doors(weir, rules=rules) as d:
+        def ask(reason, *words):
+            entered = d.enter(*words)
+            assert (entered["reason"] if not entered["allowed"] else None) == reason, entered
+            expect(reason)
+            return entered
+
+        def expect(reason):
+            counts[reason is not None] += 1
+            engine, door = totals(d)
+            assert engine == door == tuple(counts), (reason, engine, door, counts)
+
+        counts = [0, 0]
+        permit = ask(None, "ip", "192.0.2.1")["permit"]
+        ask(None, "ip", "192.0.2.1")
+        ask("key-busy", "ip", "192.0.2.1")
+        ask("denied", "ip", "203.0.113.1")
+        assert d.exit(ask(None, "ip", "192.0.2.5", "uri", "/never")["permit"]) == 1
+        for reason in ("limited", "limited", "banned"):
+            ask(reason, "ip", "192.0.2.5", "uri", "/never")
+        ask(None, "ip", "192.0.2.2")
+        ask("busy", "ip", "192.0.2.2")
+        late = Waiter(d, "WAIT", 5000, "ip", "192.0.2.3", guard="site")
+        gone = Waiter(d, "WAIT", 60000, "ip", "192.0.2.4", guard="site")
+        assert totals(d)[0] == tuple(counts), "who waits is not refused yet"
+        ask("full", "WAIT", 60000, "ip", "192.0.2.6")
+        d.server.clock(1006)
+        assert late.answer()["reason"] == "late"
+        expect("late")
+        gone.client.socket.shutdown(socket.SHUT_WR)
+        assert gone.answer()["reason"] == "cancelled"
+        expect("cancelled")
+        waits = Waiter(d, "WAIT", 60000, "ip", "192.0.2.3", guard="site")
+        assert d.exit(permit) == 1 and waits.answer()["allowed"] == 1
+        expect(None)
 
 
 def test_L11_over_http(weir):

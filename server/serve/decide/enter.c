@@ -82,17 +82,31 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
     };
 }
 
+/* The key of a named enter, as people read it. */
+static struct weir_key shown_key(const struct weir_ask *ask, const struct weir__user_key *user)
+{
+    return user ? (struct weir_key){ user->text, user->len } : ask->key;
+}
+
 /* An enter of one guard by its name has got a permit. */
 static void note_named(struct weir__server *server, const struct weir_guard *guard,
                        const struct weir_permit *permit, const struct weir_ask *ask,
                        const struct weir__user_key *user)
 {
-    struct weir__guard_keys *keys = weir__guards_keys(server->guards);
+    struct weir_key key = shown_key(ask, user);
 
-    if (user != NULL)
-        weir__guard_keys_note(keys, guard, permit, user->text, user->len);
-    else
-        weir__guard_keys_note(keys, guard, permit, ask->key.bytes, ask->key.len);
+    weir__guard_keys_note(weir__guards_keys(server->guards), guard, permit, key.bytes, key.len);
+}
+
+/* ... or its key has all of them out. */
+static void tell_key(struct weir__entered *out, const struct weir_ask *ask,
+                     const struct weir__user_key *user)
+{
+    struct weir_key key = shown_key(ask, user);
+    size_t len = key.len < sizeof(out->key) ? key.len : sizeof(out->key) - 1;
+
+    memcpy(out->key, key.bytes, len);
+    out->key[len] = '\0';
 }
 
 static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask,
@@ -119,7 +133,9 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
         keep(out, guard, &permit);
         if (keyed && permit.word != 0)
             note_named(server, guard, &permit, ask, ruled ? &user : NULL);
-    } else if (how.waits && r->decision.reason == WEIR_BUSY)
+    } else if (keyed)
+        tell_key(out, ask, ruled ? &user : NULL);
+    if (!r->decision.allowed && how.waits && r->decision.reason == WEIR_BUSY)
         out->key_id = weir__guard_key_id(guard, how.key ? *how.key : ask->key, &out->key_max);
     r->level = r->decision.allowed ? 0 : 3;
     out->guard = guard;
@@ -164,6 +180,9 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     if (weir__check_admitted(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
+    const struct weir_decision *d = &out->ruling.decision;
+    out->open =
+        !d->allowed && (d->reason == WEIR_DRY || (d->reason == WEIR_BUSY && gate.queued));
     out->guard = gate.guard;
     out->priority = gate.priority;
     out->user_class = gate.user_class;
@@ -215,6 +234,8 @@ static void count(struct weir__loop *loop, const struct weir__entered *entered)
 
     weir__counter_add(&loop->counters,
                       allowed ? WEIR__COUNT_ENTER_ALLOWED : WEIR__COUNT_ENTER_REFUSED, 1);
+    if (!allowed && entered->open)
+        weir__count_waited(loop->server->engine);
     if (!allowed && entered->ruling.guard != NULL) {
         count_turned_away(entered);
         note_key(loop, entered);

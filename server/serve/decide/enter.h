@@ -27,7 +27,7 @@ struct weir__entered {
     struct weir_ruling ruling; /* .guard: the one that has refused, or was asked for by its name */
     struct weir__permits permits; /* n 0: nothing is to be given back */
     weir_time lease;              /* the shortest; 0: none */
-    char key[WEIR_KEY_TEXT];      /* of the rule that has refused; "": none has */
+    char key[WEIR_KEY_TEXT];      /* of the rule or guard that has refused; "": none has */
     struct weir_guard *guard;     /* the one asked last, which is the one that has refused ... */
     int8_t priority;              /* ... and the ask as it sees it */
     uint8_t user_class;
@@ -36,6 +36,7 @@ struct weir__entered {
     bool turned_away; /* by the queue */
     bool queued;      /* it has a queue, and was told that the ask waits: that it is busy it has not
                     counted */
+    bool open;        /* the engine has counted it nowhere: it was to wait */
 };
 
 /* How an ask that has to wait is answered when its turn has come, or will not come any more: on the

@@ -371,6 +371,25 @@ def test_S1_no_client_takes_all_limits(weir):
                     ("127.0.0.2", "adhoc-limits")], told
 
 
+def test_S1_no_client_takes_all_connections(weir):
+    """An address gets nearly all of them, and others can connect; what is closed is free again."""
+    with Server(weir, "--connections-max", "64") as server:
+        for _ in range(2):
+            clients, served = [], 0
+            for _ in range(64):
+                clients.append(From(server, "127.0.0.2"))
+                with contextlib.suppress(OSError, EOFError):
+                    served += clients[-1]("PING") == "PONG"
+            with From(server, "127.0.0.3") as operator:
+                assert operator("PING") == "PONG" and served == 62, served
+                told = [e for e in operator.json("WEIR.EVENTS") if e["event"] == "share-used-up"]
+                assert [(e["address"], e["text"]) for e in told] == [
+                    ("127.0.0.2", "connections")], told
+            for client in clients:
+                client.close()
+            until("they are gone", lambda: server.metric("weir_connections") == 1)
+
+
 def test_S1_no_client_takes_all_reservations(weir):
     reserve = ("WEIR.RESERVE", "k", "1000000/1s", "LIFETIME", 3600000)
     with Server(weir, "--reservation-lifetime", "10s") as server:

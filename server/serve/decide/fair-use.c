@@ -7,6 +7,7 @@
 #include "server/serve/net/peer.h"
 
 #define BUCKETS   4096               /* the first is nobody's */
+#define NEARLY_ALL 31                /* of connections: 31 of 32 for one address */
 #define TELL_ONCE (60 * WEIR_SECOND) /* for each pool */
 
 struct pool {
@@ -23,7 +24,8 @@ struct weir__fair_use {
 };
 
 static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes",   "reservations",
-                                                "ask-ids",      "waits-for-units", "locks" };
+                                                "ask-ids",      "waits-for-units", "locks",
+                                                "connections" };
 
 struct weir__fair_use *weir__fair_use_create(struct weir__events *events)
 {
@@ -78,16 +80,37 @@ bool weir__fair_use_take(struct weir__fair_use *s, enum weir__pool pool,
 {
     if (s == NULL || conn == NULL)
         return free > 0;
-    int32_t *address = &s->pools[pool].addresses[conn->fair_user.address];
-    int32_t *connection = &s->pools[pool].connections[conn->fair_user.connection];
+    const int32_t *address = &s->pools[pool].addresses[conn->fair_user.address];
+    const int32_t *connection = &s->pools[pool].connections[conn->fair_user.connection];
     if (__atomic_load_n(address, __ATOMIC_RELAXED) >= free ||
         2 * (int64_t)__atomic_load_n(connection, __ATOMIC_RELAXED) >= free) {
         refuse(s, pool, conn, now);
         return false;
     }
-    __atomic_fetch_add(address, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(connection, 1, __ATOMIC_RELAXED);
+    weir__fair_use_hold(s, pool, conn->fair_user);
     return true;
+}
+
+bool weir__fair_use_may_connect(struct weir__fair_use *s, const struct weir__conn *conn,
+                                int64_t free, weir_time now)
+{
+    if (s == NULL)
+        return true;
+    struct weir__fair_user user = weir__fair_use_of(s, conn->peer, conn->id);
+    const int32_t *address = &s->pools[WEIR__POOL_CONNECTIONS].addresses[user.address];
+    if (__atomic_load_n(address, __ATOMIC_RELAXED) < NEARLY_ALL * free)
+        return true;
+    refuse(s, WEIR__POOL_CONNECTIONS, conn, now);
+    return false;
+}
+
+void weir__fair_use_hold(struct weir__fair_use *s, enum weir__pool pool,
+                         struct weir__fair_user fair_user)
+{
+    if (s == NULL)
+        return;
+    __atomic_fetch_add(&s->pools[pool].addresses[fair_user.address], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&s->pools[pool].connections[fair_user.connection], 1, __ATOMIC_RELAXED);
 }
 
 void weir__fair_use_give(struct weir__fair_use *s, enum weir__pool pool,

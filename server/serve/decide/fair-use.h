@@ -5,6 +5,9 @@
  * connection a third; n addresses that want all get 1/(n+1) each; something is always left for the
  * next, and there is nothing to set.
  *
+ * All clients of a host may come from one address, by a proxy or the loopback.  So of connections it
+ * gets nearly all: it may take one as long as it holds less than 31 times what is free.
+ *
  * Clients are counted in buckets by a keyed hash: two that fall into one count as one, which only
  * matters if one of them hoards.
  */
@@ -20,6 +23,7 @@ enum weir__pool {
     WEIR__POOL_ASK_IDS,
     WEIR__POOL_UNITS_WAITS, /* checks and enters that wait for units of the fleet */
     WEIR__POOL_LOCKS,       /* asks for locks of the fleet */
+    WEIR__POOL_CONNECTIONS,
     WEIR__POOLS
 };
 
@@ -44,6 +48,13 @@ bool weir__fair_use_take_place(struct weir__fair_use *fair_use, enum weir__pool 
                                const struct weir__conn *conn, int64_t most, weir_time now);
 void weir__fair_use_give_place(struct weir__fair_use *fair_use, enum weir__pool pool,
                                struct weir__fair_user fair_user);
+
+/* Whether an address may have one more connection, of `free`; false: as weir__fair_use_take.  Each
+ * connection that is there is held. */
+bool weir__fair_use_may_connect(struct weir__fair_use *fair_use, const struct weir__conn *conn,
+                                int64_t free, weir_time now);
+void weir__fair_use_hold(struct weir__fair_use *fair_use, enum weir__pool pool,
+                         struct weir__fair_user fair_user);
 
 int64_t weir__fair_use_refused(const struct weir__fair_use *fair_use, enum weir__pool pool);
 

@@ -46,6 +46,7 @@ static void on_closed(uv_handle_t *handle)
     if (conn->next)
         conn->next->link = conn->link;
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS_CLOSED, 1);
+    weir__fair_use_give(loop->server->fair_use, WEIR__POOL_CONNECTIONS, conn->fair_user);
     __atomic_fetch_sub(&loop->server->connections, 1, __ATOMIC_RELAXED);
     free(conn);
     if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE) &&
@@ -418,6 +419,7 @@ void weir__conn_begin(struct weir__conn *conn)
 
     conn->uv.handle.data = conn;
     conn->fair_user = weir__fair_use_of(loop->server->fair_use, conn->peer, conn->id);
+    weir__fair_use_hold(loop->server->fair_use, WEIR__POOL_CONNECTIONS, conn->fair_user);
     conn->last_ms = conn->came_ms = uv_now(&loop->uv);
     conn->proven = conn->role != WEIR__ROLE_NONE;
     conn->since_ms = conn->tls ? conn->last_ms : 0; /* the handshake must come */

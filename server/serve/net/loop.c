@@ -19,6 +19,7 @@
 #include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
+#include "server/serve/decide/fair-use.h"
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/waiting.h"
@@ -80,6 +81,17 @@ static void turn_away(struct weir__conn *conn)
     uv_close(&conn->uv.handle, on_turned_away);
 }
 
+/* Nobody has all connections, or nobody else could ask, nor an operator see why. */
+static bool has_room(const struct weir__conn *conn)
+{
+    struct weir__server *server = conn->loop->server;
+    int64_t free = server->settings->connections_max -
+                   __atomic_load_n(&server->connections, __ATOMIC_RELAXED);
+
+    return free > 0 &&
+           weir__fair_use_may_connect(server->fair_use, conn, free, weir__loop_now(conn->loop));
+}
+
 static int init_stream(uv_loop_t *uv, union weir__stream *stream, bool unix_socket)
 {
     return unix_socket ? uv_pipe_init(uv, &stream->pipe, 0) : uv_tcp_init(uv, &stream->tcp);
@@ -111,8 +123,9 @@ static void on_connection(uv_stream_t *stream, int status)
         return;
     }
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS, 1);
-    if (__atomic_load_n(&server->connections, __ATOMIC_RELAXED) >=
-            server->settings->connections_max ||
+    if (!listener->unix_socket)
+        find_peer(conn);
+    if (!has_room(conn) ||
         (!listener->unix_socket && server->tls &&
          (conn->tls = weir__tls_accept(server->tls)) == NULL)) {
         turn_away(conn);
@@ -122,7 +135,6 @@ static void on_connection(uv_stream_t *stream, int status)
     if (!listener->unix_socket) {
         uv_tcp_nodelay(&conn->uv.tcp, 1);
         uv_tcp_keepalive(&conn->uv.tcp, 1, 60);
-        find_peer(conn);
     }
     weir__conn_begin(conn);
 }

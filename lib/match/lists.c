@@ -67,6 +67,15 @@ static int tidy_entry(const struct weir__list *l, const char *entry, char **out,
     return *out ? WEIR_OK : no_memory(error);
 }
 
+static bool has_small_letters(const char *text, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && (text[i] < 'a' || text[i] > 'z'))
+        i++;
+    return i < len;
+}
+
 int weir__list_check_value(const char *attribute, const char *text, size_t len,
                            struct weir_error *error)
 {
@@ -86,6 +95,8 @@ int weir__list_check_value(const char *attribute, const char *text, size_t len,
             error, 1,
             "no host is like this: capitals become small letters, a port and a dot "
             "at the end are cut off");
+    if (strcmp(attribute, "method") == 0 && has_small_letters(text, len))
+        return weir__fail_at(error, 1, "no method is like this: small letters become capitals");
     return WEIR_OK;
 }
 

@@ -93,6 +93,12 @@ static bool is_plain_glob(const char *glob, size_t len)
     return weir__uri_is_plain(like, len);
 }
 
+/* A star before the first slash stands for nothing: only two stars pass a slash. */
+static bool begins_within_a_part(const char *glob, size_t len)
+{
+    return glob[0] == '*' && len > 1 && glob[1] != '*' && glob[1] != '/';
+}
+
 /* A path begins with a slash and is matched as a server sees it: a rule written otherwise would
  * match nothing. */
 static bool check_path(struct weir__reader *r, const struct weir__node *node,
@@ -102,6 +108,13 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
 
     if (node->text[0] != '/' && !(kind == WEIR__GLOB && node->text[0] == '*')) {
         say_no_path(r, node);
+        return false;
+    }
+    if (kind == WEIR__GLOB && begins_within_a_part(node->text, keep)) {
+        weir__say(r, node,
+                  "a path begins with /, and * stays within one part of it; write \"*%.60s\" for "
+                  "parts of any depth, or \"/%.60s\"",
+                  node->text, node->text);
         return false;
     }
     bool prefix = kind == WEIR__PREFIX && keep > 0 &&

@@ -121,6 +121,9 @@ static void doubt_name(const struct reading *r, struct weir__mark mark, const ch
     else if (len > 2 && strncasecmp(name, "x-", 2) == 0)
         doubt(r, mark, "attribute %s; did you mean header.%.*s?", weir__quote(name, len).text,
               (int)(len < 40 ? len : 40), name);
+    else if (len > 7 && strncasecmp(name, "header.", 7) == 0 && memcmp(name, "header.", 7) != 0)
+        doubt(r, mark, "attribute %s; did you mean header.%.*s?", weir__quote(name, len).text,
+              (int)(len < 40 ? len - 7 : 33), name + 7);
 }
 
 /* ----------------------------------------------------------------- rules ---- */

@@ -62,7 +62,7 @@ rules:
   - { name: a, match: { path: /x, User-Agent: "*bot*" }, key: "{remote_addr}", limit: 5/1m }
   - { name: b, match: { account: { list: vips } }, key: "{http_referer}", limit: 5/1m,
       ban: { refusals: 5/1m, for: 15 } }
-  - { name: c, match: { x-team: a }, key: "{client.ip}", limit: 5/1m,
+  - { name: c, match: { x-team: a, Header.X-Plan: b }, key: "{client.ip}", limit: 5/1m,
       ban: { refusals: 5/1m, for: 1m } }
 lists:
   denied: { ip: 192.0.2.1, account: ann }
@@ -80,6 +80,7 @@ foreign.yaml:4:5: warning: the ban is for 15 seconds; write the unit: for: 15s, 
 minutes
 foreign.yaml:4:5: warning: attribute 'http_referer'; did you mean header.referer?
 foreign.yaml:6:25: warning: attribute 'x-team'; did you mean header.x-team?
+foreign.yaml:6:36: warning: attribute 'Header.X-Plan'; did you mean header.X-Plan?
 foreign.yaml:9:13: warning: no rule names the list 'denied', so it does nothing; did you mean deny?
 foreign.yaml:10:16: warning: no rule names the list 'whitelist', so it does nothing; \
 did you mean allow?

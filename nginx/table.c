@@ -8,7 +8,6 @@
  *
  * If somebody cuts the file, a process that touches what is missing dies.  The worker that follows
  * it sees that, and refuses whatever it cannot decide until a reload has made another table. */
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "module.h"
@@ -23,7 +22,6 @@
 struct ngx_weir_opened {
     struct weir_table *table;
     struct weir *weir; /* rules at work on it; NULL: there were none yet */
-    int fd;            /* of the file */
     struct stat file;
     ngx_uint_t cycles;         /* that use it */
     const char *beside, *path; /* where it lies until the commit, and then; NULL: in its place */
@@ -69,13 +67,6 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 
 bool ngx_weir_table_gone;
 
-static bool is_cut(const struct ngx_weir_opened *open)
-{
-    struct stat now;
-
-    return fstat(open->fd, &now) == 0 && now.st_size < open->file.st_size;
-}
-
 static void close_table(void *data)
 {
     struct ngx_weir_opened *open = data;
@@ -84,12 +75,11 @@ static void close_table(void *data)
         return;
     if (current == open)
         current = NULL;
-    bool whole = !is_cut(open);
+    bool whole = !weir_table_is_cut(open->table);
     if (open->weir != NULL && whole)
         weir_destroy(open->weir);
     if (whole)
         weir_table_destroy(open->table);
-    (void)close(open->fd);
     if (open->beside != NULL) /* its configuration never came into force */
         (void)ngx_delete_file(open->beside);
     free(open);
@@ -126,12 +116,6 @@ static int find_place(ngx_cycle_t *cycle, struct ngx_weir_opened *open,
     return make_beside(cycle, open, o, error);
 }
 
-static bool open_file(struct ngx_weir_opened *opened, const char *path)
-{
-    opened->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return opened->fd >= 0 && fstat(opened->fd, &opened->file) == 0;
-}
-
 /* NULL: the reason is in the log. */
 static struct ngx_weir_opened *open_anew(ngx_cycle_t *cycle, const struct weir_table_options *o,
                                          bool ours, bool replaces)
@@ -142,7 +126,7 @@ static struct ngx_weir_opened *open_anew(ngx_cycle_t *cycle, const struct weir_t
                : replaces   ? make_beside(cycle, open, o, &error)
                             : find_place(cycle, open, o, ours, &error);
 
-    if (code == 0 && open_file(open, open->beside != NULL ? open->beside : o->path))
+    if (code == 0 && stat(open->beside != NULL ? open->beside : o->path, &open->file) == 0)
         return open;
     if (code == 0)
         weir_table_destroy(open->table);
@@ -198,7 +182,7 @@ ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bo
     choose_owner(cycle, &options);
     bool known =
         open != NULL && stat(options.path, &there) == 0 && is_same_file(&there, &open->file);
-    bool cut = open != NULL && is_cut(open);
+    bool cut = open != NULL && weir_table_is_cut(open->table);
     if (cut)
         ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: somebody has cut \"%s\"%s", options.path,
                       known && !ours ? ": end all that use it, and remove it" : "");
@@ -254,7 +238,7 @@ int ngx_weir_engine(struct ngx_weir_conf *conf, struct weir **out, struct weir_e
 
 bool ngx_weir_table_look(ngx_cycle_t *cycle)
 {
-    ngx_weir_table_gone = current != NULL && is_cut(current);
+    ngx_weir_table_gone = current != NULL && weir_table_is_cut(current->table);
     if (ngx_weir_table_gone)
         ngx_weir_zones_forget(ngx_weir_conf_of(cycle));
     return !ngx_weir_table_gone;

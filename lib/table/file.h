@@ -9,8 +9,6 @@ struct weir__region {
     const unsigned char *first, *end;
 };
 struct weir__region weir__table_region(const struct weir_table *table);
-/* The file is shorter than the table: touching the missing part is a SIGBUS. */
-bool weir__table_is_cut(const struct weir_table *table);
 
 /* file-users.c -- the other processes that use the file: " 12, 34"; "" if there are none, or the
  * system does not tell.  `locked`: only one that keeps all others out. */

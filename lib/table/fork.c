@@ -6,7 +6,6 @@
  * of its own.
  */
 #include "table/holders.h"
-#include "table/file.h"
 #include "table/fork.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -31,9 +30,9 @@ static void in_child(void)
 {
     after_fork();
     for (struct weir_table *t = tables; t != NULL; t = t->next) {
-        weir__set(&t->looking, 0);  /* those threads are not here */
-        t->n_reserved = 0;          /* the parent's */
-        if (!weir__table_is_cut(t)) /* else whoever touches it dies */
+        weir__set(&t->looking, 0); /* those threads are not here */
+        t->n_reserved = 0;         /* the parent's */
+        if (!weir_table_is_cut(t)) /* else whoever touches it dies */
             (void)weir__holder_me(t);
     }
 }

@@ -413,7 +413,7 @@ struct weir__region weir__table_region(const struct weir_table *table)
     return (struct weir__region){ first, first + table->bytes };
 }
 
-bool weir__table_is_cut(const struct weir_table *table)
+bool weir_table_is_cut(const struct weir_table *table)
 {
     struct stat st;
 

@@ -127,6 +127,7 @@ struct weir_permit {
 int weir_table_create(struct weir_table **out, const struct weir_table_options *options,
                       struct weir_error *error);
 void weir_table_destroy(struct weir_table *table);
+bool weir_table_is_cut(const struct weir_table *table);
 weir_time weir_table_now(const struct weir_table *table);
 void weir_table_tend(struct weir_table *table, weir_time now);
 int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
@@ -158,6 +159,25 @@ local ask = ffi.new("struct weir_ask")
 local decision = ffi.new("struct weir_decision")
 local bytes -- of the ask's key, while C looks at them
 
+-- If somebody cuts the table's file, a worker that touches what is missing dies.  The one that
+-- follows it sees that when it first needs the table.
+local CUT = "somebody has cut the table: end all that use it, and remove it"
+local looked, cut -- the process that has looked, and what it saw
+local function is_cut()
+    local pid = ngx.worker.pid()
+
+    if pid ~= looked then
+        looked, cut = pid, _M.library.weir_table_is_cut(shared)
+    end
+    return cut
+end
+
+local function leave(table)
+    if not _M.library.weir_table_is_cut(table) then
+        _M.library.weir_table_destroy(table)
+    end
+end
+
 -- In init_by_lua, before nginx forks.  options: table, a file; keys, room for that many (65536);
 -- limiters, likewise; mode of a new file (0600, and root's: workers have it from the master);
 -- library, if it is not libweir.so.0 where libraries are.
@@ -177,7 +197,7 @@ function _M.init(options)
     if _M.library.weir_table_create(out, o, problem) ~= 0 then
         error("resty.weir: " .. ffi.string(problem.text), 2)
     end
-    shared = ffi.gc(out[0], _M.library.weir_table_destroy)
+    shared = ffi.gc(out[0], leave)
     return true
 end
 
@@ -198,10 +218,13 @@ function _M.now()
     return now
 end
 
--- The key as a string; or nil and why not.
+-- The key as a string; or nil and why not: nobody may ask.
 function _M.key(key)
     local kind = type(key)
 
+    if is_cut() then
+        return nil, CUT
+    end
     if kind == "string" or kind == "number" then
         return tostring(key)
     end
@@ -242,6 +265,9 @@ local function found(name, dict, make)
     end
     if #name > NAME_MAX then
         return nil, "the name is too long: " .. name
+    end
+    if is_cut() then
+        return nil, CUT
     end
     if not made[name] then
         local code, it = make()

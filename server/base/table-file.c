@@ -73,7 +73,7 @@ void weir__table_guard_bytes(const char *command, const char *path, const struct
 
 void weir__table_check_bytes(const struct weir_table *table)
 {
-    if (guarded.len > 0 && weir__table_is_cut(table))
+    if (guarded.len > 0 && weir_table_is_cut(table))
         end_cut();
 }
 

@@ -275,6 +275,38 @@ def test_N3_without_a_table(library):
     assert "init needs a table" in second, second
 
 
+CUT = """location / { content_by_lua_block {
+    local lim, why = require("resty.weir.conn").new("store", 1, 0, 1)
+    local delay, err = before_fork:incoming("a", true)
+    ngx.status = delay and 200 or err == "rejected" and 429 or 503
+    ngx.say(tostring(lim ~= nil), " ", tostring(why), " ", tostring(err))
+} }"""
+
+
+BEFORE_FORK = 'before_fork = require("resty.weir.req").new("store", 1 / 3600, 1) }'
+
+
+def test_N3_a_table_that_was_cut(library):
+    """A worker dies of it, and the next one refuses; so does a reload, until it was removed."""
+    for size in (0, 4096):
+        with resty(library, CUT, HTTP[:-1] + BEFORE_FORK, kills=True) as nginx:
+            nginx.bad = "no sanitizer likes that"
+            assert nginx.statuses(3) == [200, 200, 429]
+            table, before = nginx.path("lua.weir"), nginx.workers()
+            os.truncate(table, size)
+            nginx.get()
+            until("another worker runs", lambda: nginx.workers() and nginx.workers() != before, 60)
+            assert nginx.statuses(5) == [503] * 5
+            assert nginx.get().body.count(b"somebody has cut the table") == 2
+            assert nginx.logged("exited on signal") == 1, nginx.log()
+            os.kill(nginx.pid(), signal.SIGHUP)
+            until("it is refused", lambda: nginx.logged("init_by_lua error"), 60)
+            assert nginx.get().status == 503
+            os.unlink(table)
+            nginx.reload()
+            assert nginx.statuses(3) == [200, 200, 429]
+
+
 def test_N3_names_that_are_none(library):
     code = """say(require("resty.weir.req").new("", 1, 1))
         say(require("resty.weir.count").new(("x"):rep(99), 1, 1))

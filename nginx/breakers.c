@@ -7,7 +7,6 @@
 
 #define LOOK_EVERY 1000 /* ms */
 
-static struct weir_table *table;
 static weir_time since;  /* changes before are of the workers before */
 static uint64_t *told;   /* the number of a guard's last change that was looked at, by its place */
 static int64_t n_places; /* of `told` */
@@ -50,15 +49,15 @@ static void look_at(ngx_log_t *log, const struct weir_guard_info *info, uint64_t
 
 static void look(ngx_event_t *event)
 {
-    weir_time now = weir_table_now(table);
+    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
     struct weir_guard_info info;
     struct weir_guard *guard;
 
     if (ngx_exiting)
         return;
-    for (int64_t at = 0; weir_guard_next(table, &at, &guard);)
+    for (int64_t at = 0; table != NULL && weir_guard_next(table, &at, &guard);)
         if (make_room(at)) {
-            weir_guard_get(guard, now, &info);
+            weir_guard_get(guard, weir_table_now(table), &info);
             look_at(event->log, &info, &told[at]);
         }
     ngx_add_timer(event, LOOK_EVERY);
@@ -70,11 +69,10 @@ void ngx_weir_breakers_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *con
 
     if (ngx_worker != 0 || conf->rules == NULL)
         return;
-    table = conf->table;
-    since = weir_table_now(table);
+    since = weir_table_now(conf->table);
     event.handler = look;
     event.log = cycle->log;
-    event.data = table;
+    event.data = &ngx_weir_nobody;
     event.cancelable = 1;
     ngx_add_timer(&event, LOOK_EVERY);
 }

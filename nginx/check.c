@@ -18,6 +18,7 @@ static ngx_int_t hold(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
     if (ruled->held == NULL)
         return NGX_ERROR; /* the end of the request gives the permits back */
     for (ngx_uint_t i = 0; i < entry->n; i++) {
+        ruled->held[i].table = weir_table_of(ruled->weir);
         ruled->held[i].guard = entry->entered[i].guard;
         ruled->held[i].permit = entry->entered[i].permit;
         ngx_weir_hold(&ruled->held[i], r->main);
@@ -216,7 +217,7 @@ static ngx_int_t begin(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
 
 ngx_int_t ngx_weir_check(ngx_http_request_t *r, const struct ngx_weir_loc *loc)
 {
-    struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
+    struct ngx_weir_conf *conf = ngx_weir_conf_for(r);
     struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
 
     if (ctx == NULL)

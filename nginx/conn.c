@@ -63,11 +63,10 @@ void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now)
 
 static void look(ngx_event_t *event)
 {
-    struct weir_table *table = event->data;
-    weir_time now = weir_table_now(table);
-
-    for (ngx_queue_t *q = ngx_queue_head(&held); q != &held; q = ngx_queue_next(q))
-        ngx_weir_hold_look(ngx_queue_data(q, struct ngx_weir_held, queue), now);
+    for (ngx_queue_t *q = ngx_queue_head(&held); q != &held; q = ngx_queue_next(q)) {
+        struct ngx_weir_held *h = ngx_queue_data(q, struct ngx_weir_held, queue);
+        ngx_weir_hold_look(h, weir_table_now(h->table));
+    }
     ngx_add_timer(event, look_every);
 }
 
@@ -78,7 +77,7 @@ ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table)
     look_every = choose_interval(table);
     event.handler = look;
     event.log = cycle->log;
-    event.data = table;
+    event.data = &ngx_weir_nobody;
     event.cancelable = 1;
     ngx_add_timer(&event, look_every);
     return NGX_OK;
@@ -108,12 +107,11 @@ static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_s
 bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
                     struct ngx_weir_held *h, struct weir_decision *d)
 {
-    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
     struct weir_ask ask = { .key = { key->data, key->len },
                             .cost = 1,
-                            .now = weir_table_now(table) };
+                            .now = weir_table_now(limit->zone->table) };
 
-    h->table = table;
+    h->table = limit->zone->table;
     h->guard = guard_of(limit->zone, key);
     if (!weir_enter_within(h->guard, &ask, limit->max, &h->permit, d))
         return false;
@@ -132,7 +130,7 @@ static inline void note(ngx_http_request_t *r, enum ngx_weir_status status)
     unsigned own = status == NGX_WEIR_PASSED ? 1 : status == NGX_WEIR_REJECTED ? 2 : 3;
 
     ngx_weir_seat_of(r)->conn = (unsigned)status & 7;
-    if (ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
+    if (ngx_weir_conf_for(r)->compat)
         r->main->limit_conn_status = own & 3;
 }
 
@@ -161,7 +159,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
     note(r, NGX_WEIR_REJECTED);
     ctx->refused = r;
     ngx_weir_req_give_back(ctx);
-    if (!ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
+    if (!ngx_weir_conf_for(r)->compat)
         ngx_weir_retry_after(r, d->retry);
     return (ngx_int_t)part->status;
 }

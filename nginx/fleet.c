@@ -4,15 +4,11 @@
  * included, one is the host's agent.  A request that finds its purse dry is passed to that thread,
  * and goes on when a timer finds it decided: at its rule's `within` at the latest, and then by its
  * when_alone. */
-#include <string.h>
-
 #include "module.h"
 #include "weir-fleet.h"
 
 #define LOOK_EVERY  1   /* ms, while a request waits for units */
 #define WATCH_EVERY 300 /* ms: is this worker to end?  Is Redis silent? */
-#define WEIGHT_MAX  1000000
-#define NAME_BYTES  "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 struct ngx_weir_dry {
     struct ngx_weir_ruled *ruled; /* NULL: it has gone; the thread does not look at it */
@@ -166,6 +162,11 @@ static void watch(ngx_event_t *event)
     ngx_add_timer(event, WATCH_EVERY);
 }
 
+static struct weir_fleet_options options_of(const struct ngx_weir_fleet *f)
+{
+    return (struct weir_fleet_options){ .name = f->name, .node = f->node, .weight = f->weight };
+}
+
 void ngx_weir_fleet_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf)
 {
     const struct ngx_weir_fleet *f = conf->fleet;
@@ -173,12 +174,13 @@ void ngx_weir_fleet_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf)
 
     if (f == NULL || conf->rules == NULL)
         return;
-    struct weir_fleet_options o = { .name = f->name, .node = f->node, .weight = f->weight };
+    struct weir_fleet_options o = options_of(f);
     if (weir_fleet_join(&fleet, conf->rules->weir, f->url, &o, &error) != 0) {
         ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: cannot join the fleet: %s", error.text);
         return;
     }
     watch_event.handler = watch;
+    watch_event.data = &ngx_weir_nobody;
     watch_event.log = cycle->log;
     watch_event.cancelable = 1;
     ngx_add_timer(&watch_event, WATCH_EVERY);
@@ -213,30 +215,20 @@ static bool read_word(const ngx_str_t *word, const char *name, const char **out)
     return true;
 }
 
-static char *check_url(ngx_conf_t *cf, const char *url)
+/* What no worker could join with: nobody would look for that in the log. */
+static char *check(ngx_conf_t *cf, const struct ngx_weir_fleet *f)
 {
-    struct weir_redis *redis;
+    struct weir_fleet_options o = options_of(f);
+    struct weir_redis *redis = NULL;
     struct weir_error error;
 
-    if (weir_redis_create(&redis, url, NULL, &error) != 0) {
+    if (weir_fleet_options_check(&o, &error) != 0 ||
+        weir_redis_create(&redis, f->url, NULL, &error) != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "weir_fleet: %s", error.text);
         return NGX_CONF_ERROR;
     }
     weir_redis_destroy(redis);
     return NGX_CONF_OK;
-}
-
-/* What no worker could join with: nobody would look for that in the log. */
-static char *check_names(const struct ngx_weir_fleet *f)
-{
-    const char *names[] = { f->name, f->node };
-
-    for (ngx_uint_t i = 0; i < 2; i++) {
-        size_t len = names[i] == NULL ? 1 : strlen(names[i]);
-        if (len > 64 || (names[i] != NULL && strspn(names[i], NAME_BYTES) != len))
-            return "needs names of 1 to 64 letters, digits, '.', '_' and '-'";
-    }
-    return f->weight > WEIGHT_MAX ? "needs a weight of 1 to 1000000" : NGX_CONF_OK;
 }
 
 /* weir_fleet URL [name=NAME] [node=NAME] [weight=N] */
@@ -255,6 +247,8 @@ char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
         return NGX_CONF_ERROR;
     conf->fleet = f;
     f->url = (const char *)words[1].data;
+    if (ngx_weir_options_check(cf, 2) != NGX_CONF_OK)
+        return NGX_CONF_ERROR;
     for (ngx_uint_t i = 2; i < cf->args->nelts; i++) {
         if (read_word(&words[i], "name=", &f->name) || read_word(&words[i], "node=", &f->node))
             continue;
@@ -262,6 +256,5 @@ char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
             (f->weight = ngx_atoi((u_char *)weight, ngx_strlen(weight))) <= 0)
             return "needs URL [name=NAME] [node=NAME] [weight=N]";
     }
-    char *problem = check_names(f);
-    return problem == NGX_CONF_OK ? check_url(cf, f->url) : problem;
+    return check(cf, f);
 }

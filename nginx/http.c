@@ -29,7 +29,7 @@ struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r)
 
     if (ctx != NULL || (ctx = ngx_pcalloc(r->pool, sizeof(*ctx))) == NULL)
         return ctx;
-    ctx->table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
+    ctx->table = ngx_weir_conf_for(r)->table;
     ngx_queue_init(&ctx->behind);
     ctx->cleanup = (ngx_pool_cleanup_t){ end_request, ctx, r->pool->cleanup };
     r->pool->cleanup = &ctx->cleanup;
@@ -303,7 +303,11 @@ void ngx_weir_compat_set(bool on)
 
 static void *create_main(ngx_conf_t *cf)
 {
-    return ngx_pcalloc(cf->pool, sizeof(struct ngx_weir_main));
+    struct ngx_weir_main *conf = ngx_pcalloc(cf->pool, sizeof(*conf));
+
+    if (conf != NULL)
+        conf->conf = ngx_weir_conf_of(cf->cycle);
+    return conf;
 }
 
 static void *create_loc(ngx_conf_t *cf)

@@ -19,6 +19,33 @@ void ngx_weir_status_show(enum ngx_weir_status status, ngx_variable_value_t *v)
     v->len = (unsigned)ngx_strlen(names[status]) & 0xfffffff;
 }
 
+/* What a word sets; empty: it belongs to the one before. */
+static ngx_str_t option_of(const ngx_str_t *word)
+{
+    u_char *equals = ngx_strlchr(word->data, word->data + word->len, '=');
+
+    if (ngx_strcmp(word->data, "nodelay") == 0)
+        return (ngx_str_t)ngx_string("delay");
+    return (ngx_str_t){ equals == NULL ? 0 : (size_t)(equals - word->data), word->data };
+}
+
+char *ngx_weir_options_check(ngx_conf_t *cf, ngx_uint_t first)
+{
+    const ngx_str_t *words = cf->args->elts;
+
+    for (ngx_uint_t i = first; i < cf->args->nelts; i++)
+        for (ngx_uint_t j = first; j < i; j++) {
+            ngx_str_t a = option_of(&words[i]), b = option_of(&words[j]);
+            if (a.len == 0 || a.len != b.len || ngx_strncmp(a.data, b.data, a.len) != 0)
+                continue;
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "%V: \"%V\" and \"%V\": only one of them can stand here", words,
+                               &words[j], &words[i]);
+            return NGX_CONF_ERROR;
+        }
+    return NGX_CONF_OK;
+}
+
 static struct ngx_weir_limit *add_limit(ngx_conf_t *cf, struct ngx_weir_part *part,
                                         enum ngx_weir_kind kind, const ngx_str_t *name)
 {
@@ -84,6 +111,8 @@ char *ngx_weir_req_read(ngx_conf_t *cf, struct ngx_weir_part *part, enum ngx_wei
     ngx_str_t *words = cf->args->elts, name = ngx_null_string;
     int64_t burst = 0, delay = 0;
 
+    if (ngx_weir_options_check(cf, 1) != NGX_CONF_OK)
+        return NGX_CONF_ERROR;
     for (ngx_uint_t i = 1; i < cf->args->nelts; i++)
         if (!read_req_word(&words[i], &name, &burst, &delay)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", &words[i]);
@@ -140,7 +169,7 @@ void ngx_weir_part_merge(struct ngx_weir_part *from, struct ngx_weir_part *into,
 bool ngx_weir_take(const struct ngx_weir_limit *const *limits, const struct weir_key *keys,
                    ngx_uint_t n, ngx_uint_t *which)
 {
-    weir_time now = weir_table_now(ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table);
+    weir_time now = weir_table_now(limits[0]->zone->table);
     struct weir_item items[WEIR_ALL_MAX];
     struct weir_decision d;
 

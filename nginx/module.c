@@ -6,6 +6,8 @@
  * the configuration too, and must touch nothing. */
 #include "module.h"
 
+ngx_connection_t ngx_weir_nobody = { .fd = (ngx_socket_t)-1 };
+
 static void *create_conf(ngx_cycle_t *cycle)
 {
     struct ngx_weir_conf *conf = ngx_pcalloc(cycle->pool, sizeof(*conf));
@@ -76,7 +78,7 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
         return NGX_ERROR;
     ngx_weir_fleet_start(cycle, ngx_weir_conf_of(cycle));
     ngx_weir_breakers_start(cycle, ngx_weir_conf_of(cycle));
-    return ngx_weir_table_start(cycle, table);
+    return ngx_weir_table_start(cycle);
 }
 
 static void exit_process(ngx_cycle_t *cycle)
@@ -109,10 +111,13 @@ static char *set_compat(ngx_conf_t *cf, ngx_command_t *command, void *data)
     ngx_str_t *words = cf->args->elts;
 
     (void)command;
+    if (conf->compat_set)
+        return "is duplicate";
     if (cf->cycle->conf_ctx[ngx_http_module.index] != NULL || conf->streams)
         return "must stand before \"http\" and \"stream\"";
     if (ngx_strcmp(words[1].data, "on") != 0 && ngx_strcmp(words[1].data, "off") != 0)
         return "must be \"on\" or \"off\"";
+    conf->compat_set = true;
     conf->compat = ngx_strcmp(words[1].data, "on") == 0;
     ngx_weir_compat_set(conf->compat);
     return NGX_CONF_OK;

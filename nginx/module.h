@@ -77,7 +77,8 @@ struct ngx_weir_fleet {
 /* The core module's part of a cycle. */
 struct ngx_weir_conf {
     ngx_pool_t *pool;
-    bool compat, streams;      /* weir_compat on; stream {} has come */
+    bool compat, compat_set;   /* weir_compat on; on or off */
+    bool streams;              /* stream {} has come */
     ngx_str_t path;            /* of the table; empty: beside the pid file */
     ngx_array_t zones, limits; /* of pointers */
     ngx_array_t attributes;    /* names that weir_attribute gives somewhere: ngx_str_t */
@@ -92,6 +93,9 @@ static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
     return (struct ngx_weir_conf *)ngx_get_conf(cycle->conf_ctx, ngx_weir_module);
 }
 
+/* module.c.  The data of a timer that is no connection's: nginx's debug log reads its descriptor. */
+extern ngx_connection_t ngx_weir_nobody;
+
 /* table.c.  Sets conf->table, or says in the log why not.  It stays open until the cycle's pool is
  * gone.  Anew: the one that is there has no room for this configuration, or is damaged. */
 ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bool anew);
@@ -104,7 +108,7 @@ void ngx_weir_table_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 /* False: somebody has cut it, and whoever touches what is missing dies; the zones are forgotten. */
 bool ngx_weir_table_look(ngx_cycle_t *cycle);
 int ngx_weir_engine(struct ngx_weir_conf *conf, struct weir **out, struct weir_error *error);
-ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
+ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle); /* in a worker */
 
 /* zones.c */
 char *ngx_weir_req_zone(ngx_conf_t *cf, ngx_command_t *command, void *conf);
@@ -119,6 +123,10 @@ int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 void ngx_weir_zones_release(struct ngx_weir_conf *conf);
 void ngx_weir_zones_forget(struct ngx_weir_conf *conf); /* likewise, but the table is gone */
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
+
+/* limits.c.  An option stands there once: nobody would see which of two counts.  From that word of
+ * the directive on. */
+char *ngx_weir_options_check(ngx_conf_t *cf, ngx_uint_t first);
 
 /* key.c */
 char *ngx_weir_key_set(ngx_conf_t *cf, ngx_str_t *text, struct ngx_weir_zone *zone);
@@ -203,8 +211,17 @@ struct ngx_weir_ctx {
 
 /* http.c.  One for the whole http block. */
 struct ngx_weir_main {
-    ngx_int_t seat; /* the index of the variable whose place ngx_weir_seat has */
+    struct ngx_weir_conf *conf; /* that it was read with */
+    ngx_int_t seat;             /* the index of the variable whose place ngx_weir_seat has */
 };
+
+/* The request's own: with `master_process off` a connection outlives a reload. */
+static inline struct ngx_weir_conf *ngx_weir_conf_for(const ngx_http_request_t *r)
+{
+    const struct ngx_weir_main *conf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
+
+    return conf->conf;
+}
 
 /* What is known about a request.  It has the place of a variable that no configuration can name: a
  * redirect inside nginx forgets contexts, but not variables.  Zeros at first, and that costs

@@ -90,7 +90,7 @@ static void log_refusal(ngx_http_request_t *r, const struct ngx_weir_part *part,
 static inline void note(ngx_http_request_t *r, enum ngx_weir_status status)
 {
     ngx_weir_seat_of(r)->req = (unsigned)status & 7;
-    if (ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
+    if (ngx_weir_conf_for(r)->compat)
         r->main->limit_req_status = (unsigned)status & 7;
 }
 
@@ -128,7 +128,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
     }
     note(r, NGX_WEIR_REJECTED);
     ctx->refused = r;
-    if (!ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->compat)
+    if (!ngx_weir_conf_for(r)->compat)
         tell_refusal(r, asked->limits[asked->all.item]->zone, &asked->all);
     return (ngx_int_t)part->status;
 }
@@ -195,7 +195,7 @@ static bool take(struct asked *asked)
 
 ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc)
 {
-    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
+    struct weir_table *table = ngx_weir_conf_for(r)->table;
     struct asked asked;
 
     if (find_keys(r, &loc->req, weir_table_now(table), &asked) != NGX_OK)

@@ -44,6 +44,7 @@ struct ngx_weir_zone {
     struct weir_limit limit;     /* of weir_req_zone */
     bool paced;   /* one after the other, as limit_req: bursts are asks that can wait */
     bool changes; /* the limiter has another limit, until the commit */
+    struct weir_table *table;
     struct weir_limiter *limiter;
     struct weir_guard *guards[NGX_WEIR_GUARDS];
     ngx_shm_zone_t *counts; /* of answers, for the status page */
@@ -89,7 +90,7 @@ NGX_WEIR_SHOWN void ngx_weir_status_show(enum ngx_weir_status status, ngx_variab
 struct ngx_weir_held {
     ngx_queue_t queue; /* of all that this worker holds */
     struct weir_guard *guard;
-    struct weir_table *table; /* the guard's; for ngx_weir_exit */
+    struct weir_table *table; /* the guard's */
     struct weir_permit permit;
     weir_time lease, renewed; /* how long, and since when */
     void *request;            /* of a rule's guard, which learns from it */

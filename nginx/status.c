@@ -424,7 +424,7 @@ static ngx_int_t send_page(ngx_http_request_t *r, struct pen *pen, bool promethe
 
 static ngx_int_t answer(ngx_http_request_t *r)
 {
-    const struct ngx_weir_conf *conf = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle);
+    const struct ngx_weir_conf *conf = ngx_weir_conf_for(r);
     struct weir *weir = conf->rules == NULL ? NULL : conf->rules->weir;
     struct weir_table *table = conf->table;
     struct pen pen = { .request = r, .last = &pen.first };
@@ -452,9 +452,12 @@ static ngx_int_t answer(ngx_http_request_t *r)
 char *ngx_weir_status_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
     ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    struct ngx_weir_loc *loc = data;
 
     (void)command;
+    if (loc->shows_status)
+        return "is duplicate";
     core->handler = answer;
-    ((struct ngx_weir_loc *)data)->shows_status = true;
+    loc->shows_status = true;
     return NGX_CONF_OK;
 }

@@ -248,13 +248,14 @@ bool ngx_weir_table_look(ngx_cycle_t *cycle)
 
 static void tend(ngx_event_t *event)
 {
-    struct weir_table *table = event->data;
+    struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
 
-    weir_table_tend(table, weir_table_now(table));
+    if (table != NULL) /* a reload of one process may leave none */
+        weir_table_tend(table, weir_table_now(table));
     ngx_add_timer(event, TEND_EVERY);
 }
 
-ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table)
+ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle)
 {
     static ngx_event_t event;
 
@@ -262,7 +263,7 @@ ngx_int_t ngx_weir_table_start(ngx_cycle_t *cycle, struct weir_table *table)
         return NGX_OK;
     event.handler = tend;
     event.log = cycle->log;
-    event.data = table;
+    event.data = &ngx_weir_nobody;
     event.cancelable = 1;
     ngx_add_timer(&event, TEND_EVERY);
     return NGX_OK;

@@ -140,7 +140,9 @@ static char *read_req(ngx_conf_t *cf, enum ngx_weir_kind kind, struct ngx_weir_z
 
     while (at + 1 < n && ngx_strncmp(words[at].data, "zone=", 5) != 0)
         at++;
-    char *problem = read_name(cf, kind, &words[at], zone);
+    char *problem = ngx_weir_options_check(cf, 2);
+    if (problem == NGX_CONF_OK)
+        problem = read_name(cf, kind, &words[at], zone);
     if (problem == NGX_CONF_OK)
         problem = read_rate(cf, words + 2, n - 2, text);
     return problem == NGX_CONF_OK ? make_limit(cf, text, *zone) : problem;
@@ -329,6 +331,7 @@ int ngx_weir_zones_prepare(ngx_cycle_t *cycle, struct ngx_weir_conf *conf)
             return WEIR_SYSTEM;
         cleanup->handler = release; /* before the table's: the last one added runs first */
         cleanup->data = zone;
+        zone->table = conf->table;
         int code = ngx_weir_is_conn(zone->kind) ? prepare_guards(conf->table, zone, &error)
                                                 : prepare_limiter(conf->table, zone, &error);
         if (code != 0) {

@@ -183,16 +183,23 @@ static void name_node(char node[WEIR__MEMBER_ID_MAX + 1], const struct weir_tabl
     snprintf(node, WEIR__MEMBER_ID_MAX + 1, "%s-%04x", host, (unsigned)(mark & 0xffff));
 }
 
-static int fill(struct weir_fleet *f, const struct weir_fleet_options *o, struct weir_error *error)
+int weir_fleet_options_check(const struct weir_fleet_options *o, struct weir_error *error)
 {
-    const char *name = o->name ? o->name : "default";
-
-    if (!weir__centre_is_name(name) || (o->node && !weir__centre_is_name(o->node)))
+    if ((o->name && !weir__centre_is_name(o->name)) || (o->node && !weir__centre_is_name(o->node)))
         return weir__fail(error, WEIR_INVALID,
                           "names of fleets and nodes are 1 to 64 letters, digits, '.', '_', '-'");
     if (o->weight < 0 || o->weight > WEIR__WEIGHT_MAX)
         return weir__fail(error, WEIR_INVALID, "a weight is 1 to %d", WEIR__WEIGHT_MAX);
-    snprintf(f->name, sizeof(f->name), "%s", name);
+    return WEIR_OK;
+}
+
+static int fill(struct weir_fleet *f, const struct weir_fleet_options *o, struct weir_error *error)
+{
+    int code = weir_fleet_options_check(o, error);
+
+    if (code != WEIR_OK)
+        return code;
+    snprintf(f->name, sizeof(f->name), "%s", o->name ? o->name : "default");
     if (o->node)
         snprintf(f->node, sizeof(f->node), "%s", o->node);
     else

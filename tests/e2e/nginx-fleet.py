@@ -183,6 +183,14 @@ def test_N4_another_worker_goes_on(module):
         assert statuses == [200] * 5 + [429] * 5, statuses
 
 
+def test_N4_a_worker_that_logs_everything(module):
+    """nginx's debug log looks into the data of each timer."""
+    with Redis() as redis, fleet_nginx(module, redis, log="debug") as nginx:
+        joined(nginx)
+        assert nginx.get("/?user=ann").status == 200
+        assert nginx.logged("exited on signal") == 0, nginx.log()[:2000]
+
+
 def test_N4_a_fleet_that_is_missing_or_misspelt(module):
     with nginx_with(module, RULES % "share", "weir_rules rules.yaml;", SERVER) as nginx:
         code, said = nginx.test()
@@ -190,10 +198,11 @@ def test_N4_a_fleet_that_is_missing_or_misspelt(module):
         assert nginx.statuses(21, "/?user=ann") == [200] * 20 + [429]  # this host's whole limit
         for wrong in ["nonsense"] + ["redis://127.0.0.1 " + word for word in (
                 "parts=2", "weight=0", "weight=1000001", "'name=two words'", "name=a/b",
-                "node=" + 65 * "n")]:
+                "node=" + 65 * "n", "node=a weight=1 node=b")]:
             nginx.configure(http="weir_rules rules.yaml; weir_fleet %s;" % wrong)
             code, said = nginx.test()
             assert code == 1 and "weir_fleet" in said, said
+            assert "weight=1 node" not in wrong or '"node=a" and "node=b": only one' in said, said
 
 
 if __name__ == "__main__":

@@ -267,6 +267,15 @@ def test_N1_mistakes_are_named(module):
             (HOURLY, "weir_req zone=one burst=0;", 'invalid parameter "burst=0"'),
             (HOURLY, "weir_req zone=one brust=1;", 'invalid parameter "brust=1"'),
             (HOURLY, "weir_req burst=1;", "needs zone=NAME"),
+            ("weir_req_zone $arg_k zone=one:1m zone=two:1m rate=1r/s;", "",
+             '"zone=one:1m" and "zone=two:1m": only one'),
+            ("weir_req_zone $arg_k rate=1r/s zone=one:1m rate=2r/s;", "",
+             '"rate=1r/s" and "rate=2r/s": only one'),
+            (HOURLY, "weir_req zone=one zone=two;", '"zone=one" and "zone=two": only one'),
+            (HOURLY, "weir_req zone=one burst=1 burst=2;", '"burst=1" and "burst=2": only one'),
+            (HOURLY, "weir_req zone=one nodelay delay=2;", '"nodelay" and "delay=2": only one'),
+            (HOURLY, "weir_req zone=one nodelay nodelay;", '"nodelay" and "nodelay": only one'),
+            (HOURLY, "location /s { weir_status; weir_status; }", '"weir_status" directive is dup'),
             (HOURLY, "weir_req zone=one; weir_req zone=one;", '"weir_req" directive is duplicate'),
             (HOURLY, "weir_req_status 200;", "value must be between 400 and 599"),
             ("weir_req_zone $arg_k zone=w:1m rate=fixed-window 1/h;", "weir_req zone=w burst=1;",
@@ -277,6 +286,11 @@ def test_N1_mistakes_are_named(module):
             assert code == 1 and words in said, (http, server, said)
         nginx.configure(http=HOURLY, server=LIMITED, main="http {} weir_compat on;")
         assert "must stand before" in nginx.test()[1]
+        nginx.configure(main="weir_compat on; weir_compat off;")
+        assert '"weir_compat" directive is duplicate' in nginx.test()[1]
+        nginx.configure(http=HOURLY.replace("weir_", "limit_"), main="weir_compat on;",
+                        server="limit_req zone=one burst=1 burst=2;")
+        assert '"burst=1" and "burst=2": only one' in nginx.test()[1]
 
 
 def test_N1_by_the_names_of_limit_req(module):

@@ -5,10 +5,11 @@ import os
 import signal
 import stat
 import subprocess
+import tempfile
 import threading
 
 from nginxing import Backend, Nginx, environment, is_gone, nginx_with
-from serving import run_tests, until
+from serving import run_tests, until, write
 
 ZONE = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
 BURST = "location / { weir_req zone=one burst=%d nodelay; }"
@@ -309,6 +310,23 @@ def test_N3_other_sizes_that_fail_change_nothing(module):
         assert nginx.statuses(2, "/?r=a") == [200, 429]
         nginx.reload()
         assert nginx.statuses(1, "/?k=a") == [429]
+
+
+def test_N3_one_process_and_a_reload(module):
+    """A request that waits goes on with the rules that it came by.  (nginx takes the memory of a
+    zone that is gone away at once, under all its modules.)"""
+    zone = ZONE.replace("1r/h", "1r/s")
+    server = "location / { weir_req zone=one burst=1; try_files /index.html =404; }"
+    with tempfile.TemporaryDirectory() as folder:
+        write(folder + "/rules.yaml", "version: 1\nrules: [{ name: r, limit: 1/1h }]\n")
+        with Nginx(module, zone + "weir_rules %s/rules.yaml;" % folder, server, workers=0,
+                   main="master_process off;") as nginx:
+            assert nginx.get("/?k=a").status == 200
+            waits = nginx.send("/?k=a")
+            until("it waits", lambda: nginx.logged("delaying request"), 60)
+            nginx.configure(http=zone)
+            os.kill(nginx.pid(), signal.SIGHUP)
+            assert waits.answer().status == 429
 
 
 def test_N3_more_zones_than_room(module):

@@ -157,10 +157,10 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
         return NGX_DECLINED;
     }
     note(r, NGX_WEIR_REJECTED);
-    ctx->refused = r;
     ngx_weir_req_give_back(ctx);
-    if (!ngx_weir_conf_for(r)->compat)
+    if (!ngx_weir_conf_for(r)->compat && ctx->refused != r)
         ngx_weir_retry_after(r, d->retry);
+    ctx->refused = r;
     return (ngx_int_t)part->status;
 }
 

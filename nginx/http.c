@@ -36,6 +36,12 @@ struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r)
     return seat->ctx = ctx;
 }
 
+/* The rules have not decided yet.  The page of a refusal costs nothing. */
+static bool is_unruled(const ngx_http_request_t *r, const struct ngx_weir_ctx *ctx)
+{
+    return ctx == NULL || (ctx->refused != r && (ctx->ruled == NULL || ctx->ruled->open));
+}
+
 static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                      const struct ngx_weir_seat *seat)
 {
@@ -45,8 +51,7 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         code = ngx_weir_req_ask(r, loc);
     if (code == NGX_DECLINED && loc->conn.limits != NULL && seat->conn == NGX_WEIR_NONE)
         code = ngx_weir_conn_enter(r, &loc->conn);
-    if (code == NGX_DECLINED && loc->asks &&
-        (seat->ctx == NULL || seat->ctx->ruled == NULL || seat->ctx->ruled->open))
+    if (code == NGX_DECLINED && loc->asks && is_unruled(r, seat->ctx))
         code = ngx_weir_check(r, loc);
     return code;
 }
@@ -88,7 +93,7 @@ static ngx_int_t handle(ngx_http_request_t *r)
     if (seat->ctx != NULL && seat->ctx->waiter != NULL)
         return seat->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, seat->ctx);
     bool refused = seat->ctx != NULL && seat->ctx->refused != NULL;
-    if (refused && (r != r->main || r == seat->ctx->refused)) /* else it goes on without a part */
+    if (refused && r != r->main) /* else it goes on without a part, or to a page */
         return refuse_too(r, loc, seat);
     ngx_int_t code = ask(r, loc, seat);
     if (code == NGX_DECLINED && seat->ctx != NULL) { /* it is in: the units are used */

@@ -127,9 +127,9 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
         return NGX_DECLINED;
     }
     note(r, NGX_WEIR_REJECTED);
-    ctx->refused = r;
-    if (!ngx_weir_conf_for(r)->compat)
+    if (!ngx_weir_conf_for(r)->compat && ctx->refused != r)
         tell_refusal(r, asked->limits[asked->all.item]->zone, &asked->all);
+    ctx->refused = r;
     return (ngx_int_t)part->status;
 }
 

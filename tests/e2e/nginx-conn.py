@@ -106,6 +106,25 @@ def test_N2_redirects_and_dry_runs(module):
         assert nginx.logged(r"\[error\].*limiting connections, dry run by") == 1
 
 
+def test_N2_a_page_of_a_refusal_is_limited_too(module):
+    """It may be a backend: error_page is no way around its limit."""
+    http = ZONE + "weir_req_zone $arg_r zone=r:1m rate=1r/h;"
+    server = """location / { weir_req zone=r; error_page 429 = @more; try_files /index.html =404; }
+                location @more { weir_conn c 1; %s }
+                location /c { weir_conn c 1; error_page 429 = @rate; }
+                location @rate { weir_req zone=r burst=1 nodelay; try_files /index.html =404; }
+                """ % PROXY
+    with nginx_with(module, None, http, server) as nginx, Backend(nginx) as backend:
+        assert nginx.get("/?k=a&r=1").status == 200
+        held = enter(nginx, backend, "/?k=a&r=1")
+        refused = nginx.send("/?k=a&r=1")
+        until("it is decided", lambda: refused.is_answered() or backend.is_asked(), 60)
+        assert refused.is_answered() and refused.answer().status == 429
+        assert nginx.statuses(3, "/c?k=a&r=1") == [200, 429, 429]
+        backend.answer(held[1])
+        assert held[0].answer().status == 200
+
+
 def kill_a_worker(module, http, limit, main="", patient=True):
     """Whether the key of a worker that was killed comes free."""
     server = "location / { %s %s }" % (limit, PROXY)

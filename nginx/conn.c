@@ -97,11 +97,7 @@ void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r)
 /* Any spread of the keys will do. */
 static struct weir_guard *guard_of(const struct ngx_weir_zone *zone, const ngx_str_t *key)
 {
-    uint32_t sum = 0;
-
-    for (size_t i = 0; i < key->len; i++)
-        sum = sum * 31 + key->data[i];
-    return zone->guards[(sum ^ sum >> 16) % NGX_WEIR_GUARDS];
+    return zone->guards[ngx_murmur_hash2(key->data, key->len) % NGX_WEIR_GUARDS];
 }
 
 bool ngx_weir_enter(const struct ngx_weir_limit *limit, const ngx_str_t *key,
@@ -189,12 +185,14 @@ ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part 
     struct ngx_weir_limit **limits = part->limits->elts;
     const struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
     struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
+    ngx_uint_t n = part->limits->nelts;
     ngx_int_t code = NGX_DECLINED;
 
-    if (ctx == NULL ||
-        (ctx->held = ngx_palloc(r->pool, part->limits->nelts * sizeof(*ctx->held))) == NULL)
+    if (ctx != NULL)
+        ctx->held = n == 1 ? &ctx->only : ngx_palloc(r->pool, n * sizeof(*ctx->held));
+    if (ctx == NULL || ctx->held == NULL)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    for (ngx_uint_t i = 0; i < part->limits->nelts; i++) {
+    for (ngx_uint_t i = 0; i < n; i++) {
         code = enter(r, part, limits[i], ctx);
         if (code != NGX_DECLINED || seat->conn != NGX_WEIR_NONE)
             return code;

@@ -203,7 +203,8 @@ struct ngx_weir_ctx {
     weir_time turn;
     ngx_event_t timer;           /* until then */
     ngx_http_request_t *refused; /* it or a subrequest was */
-    struct ngx_weir_held *held;
+    struct ngx_weir_held *held;  /* of weir_conn ... */
+    struct ngx_weir_held only;   /* ... if there is one limit: it saves an allocation */
     ngx_uint_t n_held;
     bool in;                      /* it was let in with these, and holds them until its end */
     struct ngx_weir_ruled *ruled; /* NULL: not asked */

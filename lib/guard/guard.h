@@ -323,8 +323,16 @@ bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit);
 /* Renews a permit that was renewed since, but once: a client repeats its ask, because the answer
  * was lost.  It may do so again. */
 bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
+#define WEIR__PERMIT_GRAIN 22               /* a permit's time is kept in 2^22 ns ... */
+#define WEIR__PERMIT_TIMES ((1u << 21) - 1) /* ... modulo this */
 /* With the seat's use count left at 0. */
-uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
+static inline uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder,
+                                         uint32_t probe)
+{
+    uint64_t grains = (uint64_t)now >> WEIR__PERMIT_GRAIN & WEIR__PERMIT_TIMES;
+
+    return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
+}
 /* Fills in word and seat; false: all are taken.  ref: see held.h. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     uint64_t ref, struct weir_permit *permit);

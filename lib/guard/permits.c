@@ -7,9 +7,9 @@
 
 #include "guard/guard.h"
 
-#define SWEEP        (WEIR_SECOND / 4)    /* between two sweeps */
-#define GRAIN        22                   /* a permit's time is kept in 2^22 ns */
-#define TIME_MASK    ((1u << 21) - 1)     /* ... modulo this */
+#define SWEEP        (WEIR_SECOND / 4) /* between two sweeps */
+#define GRAIN        WEIR__PERMIT_GRAIN
+#define TIME_MASK    WEIR__PERMIT_TIMES
 #define LAPSE        (600 * WEIR_SECOND)  /* without a sweep; then callers catch up first */
 #define UNASKED      (4 * SWEEP)          /* likewise: nobody asks this guard */
 #define LEASE_MAX    (3600 * WEIR_SECOND) /* of all guards; more is damage */
@@ -18,13 +18,6 @@
 #define DRIFT_READS  8
 
 /* --------------------------------------------------------------- seats ---- */
-
-uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe)
-{
-    uint64_t grains = (uint64_t)now >> GRAIN & TIME_MASK;
-
-    return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
-}
 
 static inline bool put_at(const struct weir__held *held, uint32_t seat, bool keyed, uint64_t word,
                           uint64_t ref, struct weir_permit *permit)

@@ -93,7 +93,7 @@ static inline struct ngx_weir_conf *ngx_weir_conf_of(ngx_cycle_t *cycle)
     return (struct ngx_weir_conf *)ngx_get_conf(cycle->conf_ctx, ngx_weir_module);
 }
 
-/* module.c.  The data of a timer that is no connection's: nginx's debug log reads its descriptor. */
+/* module.c.  The data of a timer that is no connection's: nginx's debug log reads a descriptor. */
 extern ngx_connection_t ngx_weir_nobody;
 
 /* table.c.  Sets conf->table, or says in the log why not.  It stays open until the cycle's pool is

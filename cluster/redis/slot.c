@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A byte at a time.  The polynomial has the bits 0, 5 and 12, so the eight bits that leave come back
- * at these places; the high four of them, come back at 12, would leave once more: they are added to
- * the low four first. */
+/* A byte at a time.  The polynomial has the bits 0, 5 and 12, so the eight bits that leave come
+ * back at these places; the high four of them, come back at 12, would leave once more: they are
+ * added to the low four first. */
 static unsigned crc16(const char *bytes, size_t len)
 {
     unsigned crc = 0;

@@ -452,8 +452,7 @@ static int open_or_make(const char *path, const struct weir_table_options *optio
     *made = fd < 0 && errno == ENOENT && options != NULL;
     if (!*made)
         return fd;
-    return weir__file_apart(
-        open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600));
+    return weir__file_apart(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600));
 }
 
 /* Owner first, so that no other group gets the mode meant for this one. */

@@ -118,7 +118,8 @@ WITHIN = "version: 1\nrules:\n" + "".join("""  - name: by-%s
     across: fleet
     within: %s
     when_alone: closed
-""" % (key, key, within) for key, within in [("user", "20ms"), ("account", "50ms"), ("team", "10s")])
+""" % (key, key, within)
+    for key, within in [("user", "20ms"), ("account", "50ms"), ("team", "10s")])
 
 
 def test_D5_a_slow_redis_delays_nobody_beyond_within(weir):

@@ -141,7 +141,8 @@ def test_D3_a_client_may_go_on_or_end_while_its_check_waits(weir):
                 sender = threading.Thread(target=send, args=(resp, n))
                 sender.start()
                 answer = resp.read()
-                assert answer[0] == (n > 0) and answer[8] == ("granted" if n else "cancelled"), answer
+                assert answer[0] == (n > 0), answer
+                assert answer[8] == ("granted" if n else "cancelled"), answer
                 assert [resp.read() for _ in range(n)] == ["x"] * n, n
                 sender.join()
                 assert is_closed(resp.socket), n
@@ -195,8 +196,8 @@ def is_dry(answer):
 
 def test_D3_a_client_that_closes_while_its_check_waits_is_not_charged(weir):
     """Redis stands still meanwhile.  The one thread has read their ends when it answers another."""
-    with Redis() as redis, node(weir, redis, rules=RULES.replace("share", "closed"), threads=1) as a, \
-            a.resp() as resp:
+    rules = RULES.replace("share", "closed")
+    with Redis() as redis, node(weir, redis, rules=rules, threads=1) as a, a.resp() as resp:
         joined(a)
         redis.process.send_signal(signal.SIGSTOP)
         for _ in range(5):

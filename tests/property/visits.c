@@ -3,9 +3,9 @@
  *
  *     never too many      in flight is what was entered and has not come back, of every guard, and
  *                         never above its limit
- *     never for nothing   the first in a queue waits only while one of its guards is full; a request
- *                         is busy only at a full guard without a queue, full only at a full queue,
- *                         and late only after its time, or if it would be
+ *     never for nothing   the first in a queue waits only while one of its guards is full; a
+ *                         request is busy only at a full guard without a queue, full only at a
+ *                         full queue, and late only after its time, or if it would be
  *     nobody forgotten    each request is decided once, or cancelled; the totals say the same; when
  *                         all work has ended, all who wait enter
  *

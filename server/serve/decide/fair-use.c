@@ -6,9 +6,9 @@
 #include "base/base.h"
 #include "server/serve/net/peer.h"
 
-#define BUCKETS   4096               /* the first is nobody's */
-#define NEARLY_ALL 31                /* of connections: 31 of 32 for one address */
-#define TELL_ONCE (60 * WEIR_SECOND) /* for each pool */
+#define BUCKETS    4096               /* the first is nobody's */
+#define NEARLY_ALL 31                 /* of connections: 31 of 32 for one address */
+#define TELL_ONCE  (60 * WEIR_SECOND) /* for each pool */
 
 struct pool {
     int32_t addresses[BUCKETS], connections[BUCKETS]; /* atomic: how much each holds */

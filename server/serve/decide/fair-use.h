@@ -5,8 +5,8 @@
  * connection a third; n addresses that want all get 1/(n+1) each; something is always left for the
  * next, and there is nothing to set.
  *
- * All clients of a host may come from one address, by a proxy or the loopback.  So of connections it
- * gets nearly all: it may take one as long as it holds less than 31 times what is free.
+ * All clients of a host may come from one address, by a proxy or the loopback.  So of connections
+ * it gets nearly all: it may take one as long as it holds less than 31 times what is free.
  *
  * Clients are counted in buckets by a keyed hash: two that fall into one count as one, which only
  * matters if one of them hoards.

@@ -85,8 +85,8 @@ static void turn_away(struct weir__conn *conn)
 static bool has_room(const struct weir__conn *conn)
 {
     struct weir__server *server = conn->loop->server;
-    int64_t free = server->settings->connections_max -
-                   __atomic_load_n(&server->connections, __ATOMIC_RELAXED);
+    int64_t free =
+        server->settings->connections_max - __atomic_load_n(&server->connections, __ATOMIC_RELAXED);
 
     return free > 0 &&
            weir__fair_use_may_connect(server->fair_use, conn, free, weir__loop_now(conn->loop));
@@ -125,9 +125,8 @@ static void on_connection(uv_stream_t *stream, int status)
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS, 1);
     if (!listener->unix_socket)
         find_peer(conn);
-    if (!has_room(conn) ||
-        (!listener->unix_socket && server->tls &&
-         (conn->tls = weir__tls_accept(server->tls)) == NULL)) {
+    if (!has_room(conn) || (!listener->unix_socket && server->tls &&
+                            (conn->tls = weir__tls_accept(server->tls)) == NULL)) {
         turn_away(conn);
         return;
     }

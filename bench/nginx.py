@@ -25,7 +25,7 @@ from redising import Redis  # noqa: E402
 from serving import write  # noqa: E402
 
 MODULES = "/usr/lib/nginx/modules/"
-KEYS = 1000000
+KEYS = 1000000  # and three rules apply to each: room for three million
 CONNECTIONS = 32
 KEY = "$binary_remote_addr$arg_k"
 ZONES = """
@@ -33,7 +33,7 @@ ZONES = """
     limit_conn_zone %(key)s zone=conn:100m;
     weir_req_zone %(key)s zone=weir_req:100m rate=1000000r/s;
     weir_conn_zone %(key)s zone=weir_conn:100m;
-    weir_rules rules.yaml keys=1500000;
+    weir_rules rules.yaml keys=3000000;
     weir_headers off;
 """ % {"key": KEY}
 PLACES = {

@@ -389,6 +389,21 @@ TEST(test_a_cut_or_grown_file_is_refused)
     }
 }
 
+TEST(test_a_table_tells_that_it_was_cut)
+{
+    const char *path = new_path();
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+    OWN(weir_table) *own = table_with(&(struct weir_table_options){ .keys = 1000 });
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    assert_false(weir_table_is_cut(table) || weir_table_is_cut(own));
+    assert_int_equal(truncate(path, st.st_size - 1), 0);
+    assert_true(weir_table_is_cut(table));
+    assert_int_equal(truncate(path, st.st_size), 0);
+    assert_false(weir_table_is_cut(table));
+}
+
 /* The check notices damage, not malice: sizes that lie under a right check must still not reach
  * outside the file. */
 static void write_header(const char *path, struct weir__header *h)

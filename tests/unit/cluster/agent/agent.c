@@ -1,0 +1,33 @@
+/* agent.c -- joining: what a fleet and its nodes can be called, and how much one can weigh. */
+#include "unit/test.h"
+
+#include <string.h>
+
+#include "unit/fixture.h"
+#include "weir-fleet.h"
+
+static int check(const char *name, const char *node, int64_t weight)
+{
+    struct weir_fleet_options o = { .name = name, .node = node, .weight = weight };
+    struct weir_error error;
+
+    return weir_fleet_options_check(&o, &error);
+}
+
+TEST(test_D4_names_and_weights_that_can_join)
+{
+    char longest[66];
+
+    memset(longest, 'n', sizeof(longest));
+    longest[64] = '\0';
+    assert_int_equal(check(NULL, NULL, 0), WEIR_OK);
+    assert_int_equal(check("shop.eu_1", longest, 1000000), WEIR_OK);
+    longest[64] = 'n';
+    longest[65] = '\0';
+    assert_int_equal(check(NULL, longest, 1), WEIR_INVALID);
+    assert_int_equal(check("", NULL, 1), WEIR_INVALID);
+    assert_int_equal(check("a/b", NULL, 1), WEIR_INVALID);
+    assert_int_equal(check(NULL, "two words", 1), WEIR_INVALID);
+    assert_int_equal(check(NULL, NULL, -1), WEIR_INVALID);
+    assert_int_equal(check(NULL, NULL, 1000001), WEIR_INVALID);
+}

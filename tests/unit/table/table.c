@@ -392,6 +392,7 @@ TEST(test_a_cut_or_grown_file_is_refused)
 TEST(test_a_table_tells_that_it_was_cut)
 {
     const char *path = new_path();
+
     OWN(weir_table) *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
     OWN(weir_table) *own = table_with(&(struct weir_table_options){ .keys = 1000 });
     struct stat st;

@@ -26,13 +26,22 @@
 
 /* ---------------------------------------------------------------- helpers ---- */
 
-/* "burst=" of limit_req; NULL: not there. */
+/* The word with "burst=" of limit_req; 0: not there.  Of two the last counts, as in nginx. */
+static size_t find_option(const struct weir__directive *d, const char *name)
+{
+    size_t i = d->n - 1;
+
+    while (i > 0 && strncmp(d->words[i], name, strlen(name)) != 0)
+        i--;
+    return i;
+}
+
+/* What follows; NULL: not there. */
 static const char *option_of(const struct weir__directive *d, const char *name)
 {
-    for (size_t i = 1; i < d->n; i++)
-        if (strncmp(d->words[i], name, strlen(name)) == 0)
-            return d->words[i] + strlen(name);
-    return NULL;
+    size_t i = find_option(d, name);
+
+    return i > 0 ? d->words[i] + strlen(name) : NULL;
 }
 
 /* 0: not a number that nginx takes. */
@@ -130,7 +139,8 @@ static bool read_use(struct work *w, const struct weir__directive *d, bool conn,
     burst = option_of(d, "burst=");
     delay = option_of(d, "delay=");
     use->burst = number_of(burst);
-    use->delay = option_of(d, "nodelay") != NULL ? use->burst : number_of(delay);
+    use->delay =
+        find_option(d, "nodelay") > find_option(d, "delay=") ? use->burst : number_of(delay);
     if (use->delay > use->burst)
         use->delay = use->burst;
     if ((burst == NULL || use->burst > 0) && (delay == NULL || number_of(delay) > 0))

@@ -201,6 +201,23 @@ http {
     assert "weir_attribute jwt_claim_sub $jwt_claim_sub;" in said
 
 
+ONE = "zone=a:1m rate=1r/s"
+
+
+def test_N1_of_two_options_the_last_counts(weir):
+    """In nginx; Weir's own directives refuse such a line."""
+    def rules_of(zone, use):
+        text = "http { limit_req_zone $uri %s; server { listen 80; limit_req %s; } }" % (zone, use)
+        return [line for line in import_text(weir, text)[0].splitlines() if "#" not in line]
+
+    for twice, once in [("zone=a burst=2 burst=7", "zone=a burst=7"),
+                        ("zone=a nodelay delay=3", "zone=a delay=3"),
+                        ("burst=7 zone=x zone=a", "zone=a burst=7"),
+                        ("zone=a delay=3 nodelay", "zone=a nodelay")]:
+        assert rules_of(ONE, twice) == rules_of(ONE, once), twice
+    assert rules_of("zone=x:1m " + ONE, "zone=a") == rules_of(ONE, "zone=a")
+
+
 def test_N1_a_file_without_limits(weir):
     """Nothing is wrong with any of its lines."""
     rules, said = import_text(weir, "events {}\nhttp { server { location / { } } }\n")

@@ -388,6 +388,21 @@ bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
     return any;
 }
 
+/* A client whose last renewal had no answer repeats it.  `before`: the word that the seat had. */
+static bool renew_one(struct weir_guard *guard, struct weir_permit *permit, weir_time now,
+                      uint64_t *before)
+{
+    struct weir_permit present = *permit;
+
+    *before = permit->word;
+    if (weir_permit_renew(guard, permit, now))
+        return true;
+    if (!weir__permit_follow(guard, &present) || !weir__permit_repeat(guard, permit, now))
+        return false;
+    *before = present.word;
+    return true;
+}
+
 weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits)
 {
     weir_time now = weir__loop_now(loop), shortest = 0;
@@ -396,9 +411,8 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
     for (uint32_t i = 0; i < permits->n; i++) {
         struct weir_guard *guard = weir__guards_get(loop->server->guards, permits->each[i].guard);
         struct weir_permit *permit = &permits->each[i].permit;
-        uint64_t before = permit->word;
-        if (guard == NULL ||
-            (!weir_permit_renew(guard, permit, now) && !weir__permit_repeat(guard, permit, now)))
+        uint64_t before;
+        if (guard == NULL || !renew_one(guard, permit, now, &before))
             continue;
         weir__guard_keys_renew(weir__guards_keys(loop->server->guards), guard, before, permit);
         weir_time lease = weir__guard_plan_of(guard)->lease;

@@ -114,6 +114,8 @@ weir_time weir__deadline_of(weir_time now, weir_time wait_max);
 /* With the queue locked. */
 void weir__deadlines_add(struct weir_queue *q, struct weir_waiter *w);
 void weir__deadlines_remove(struct weir_queue *q, struct weir_waiter *w);
+/* Without the lock: some are late, were not told yet, and take places. */
+bool weir__deadlines_any_over(struct weir_queue *q, weir_time now);
 
 /* The next waiter, until the lock is released; NULL: none. */
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now);

@@ -8,7 +8,7 @@ import socket
 import threading
 
 from guarding import BY_KEY, NAMES, RULES, Doors
-from serving import run_tests, until
+from serving import SECOND, encode, run_tests, until
 
 
 class Waiter:
@@ -121,6 +121,23 @@ def test_L11_waits_at_one_guard_after_another(weir):
             assert granted or (entered["reason"], entered["guard"]) == ("late", "second"), entered
             assert d.exit(entered["permit"] if granted else permits[1]) == 1
             d.server.clock(1000)
+
+
+def test_L11_who_is_late_takes_no_place(weir):
+    """The time comes to its end and somebody asks, before anybody was told that it is late."""
+    with Doors(weir, threads=1) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        late = [Waiter(d, "GUARD", "shop", "WAIT", 5000) for _ in range(2)]
+        client = d.server.resp()
+        client.raw(encode(["WEIR.CLOCK", 1006 * SECOND]) +
+                   encode(["WEIR.ENTER", "GUARD", "shop", "WAIT", 5000]))
+        assert client.read() == "OK"
+        assert [waiter.answer()["reason"] for waiter in late] == ["late", "late"]
+        assert d.exit(permit) == 1
+        entered = dict(zip(NAMES, client.read()))
+        assert entered["allowed"] == 1, entered
+        assert d.exit(entered["permit"]) == 1
+        client.close()
 
 
 def test_L11_at_its_deadline_it_is_late_not_busy(weir):

@@ -152,6 +152,31 @@ def test_S1_wrong_asks(weir):
         assert d.resp("EXEC").startswith("EXECABORT")
 
 
+def test_R14_an_option_does_not_swallow_an_attribute(weir):
+    """One that the rules look at: else its rule does not apply, or id makes all asks one."""
+    rules = """version: 1
+rules:
+  - { name: by-user, key: "{user}", limit: 1/1h }
+  - { name: by-id, key: "{id}", limit: 1/1h }
+guards:
+  - { name: db, concurrency: 5 }
+"""
+    with Doors(weir, rules=rules) as d:
+        for words in (("WEIR.ENTER", "user", "ann"), ("WEIR.CHECK", "id", "7", "user", "ann"),
+                      ("WEIR.CHECK", "COST", "1", "id", "7")):
+            answer = d.resp(*words)
+            assert isinstance(answer, Error) and "ATTRIBUTES" in answer, (words, answer)
+        ruling = d.resp.json("WEIR.EXPLAIN", "user", "ann")["ruling"]  # has no such option
+        assert ruling["rule"] == "by-user", ruling
+        for allowed in (1, 0):
+            assert d.resp("WEIR.CHECK", "ATTRIBUTES", "id", "7")[0] == allowed
+            assert d.resp("WEIR.ENTER", "ATTRIBUTES", "user", "ann")[0] == allowed
+        assert d.resp("WEIR.CHECK", "ID", "7", "user", "bob")[0] == 1
+        assert d.resp("WEIR.CHECK", "cost", "1", "ATTRIBUTES", "user", "eve")[0] == 1
+        assert d.resp("WEIR.ENTER", "USER", "ann", "uri", "/x")[0] == 1
+        assert d.resp("WEIR.ENTER", "guard", "db", "user", "ann")[0] == 1
+
+
 def test_S1_a_token_is_not_to_be_made_up(weir):
     with Doors(weir) as d, Doors(weir) as other:
         permit = d.enter("GUARD", "search")["permit"]

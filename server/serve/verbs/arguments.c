@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "engine/explain.h"
 #include "match/rules.h"
 #include "base/base.h"
 #include "server/serve/verbs/verbs.h"
@@ -385,6 +386,38 @@ static size_t take_places(struct weir__verb_call *call, const struct weir__text 
     return at;
 }
 
+/* An enter of one guard has no attributes. */
+static bool names_guard(const struct weir__verb_call *call)
+{
+    for (const struct weir__arg *a = call->verb->args; a->name; a++)
+        if (a->word && strcmp(a->word, "GUARD") == 0)
+            return weir__call_given(call, (size_t)(a - call->verb->args));
+    return false;
+}
+
+/* The rules look at an attribute of this name, which the option would swallow: `id 7` would make all
+ * requests of 7 one ask.  Options in capitals are meant. */
+static bool is_ambiguous(const struct weir__verb_call *call, const struct weir__arg *a,
+                         struct weir__text word)
+{
+    const struct weir__arg *rest = call->verb->args;
+
+    if (memcmp(a->word, word.bytes, word.len) == 0 || call->server == NULL || names_guard(call))
+        return false;
+    while (rest->name && rest->kind != WEIR__ARG_ATTRIBUTES)
+        rest++;
+    return rest->name && weir__engine_uses(call->server->engine, word.bytes, word.len);
+}
+
+RARE static bool fail_ambiguous(struct weir__verb_call *call, const struct weir__arg *a,
+                                struct weir__text word)
+{
+    return weir__call_fail(call, 400,
+                           "%s may be the option or the attribute that the rules look at: write the "
+                           "option as %s, and ATTRIBUTES before attributes named like an option",
+                           WEIR__SHOWN(word), a->word);
+}
+
 /* Words and their values, up to the first that is none; *at is moved there. */
 static bool take_words(struct weir__verb_call *call, const struct weir__text *words, size_t n,
                        size_t *at)
@@ -394,6 +427,8 @@ static bool take_words(struct weir__verb_call *call, const struct weir__text *wo
         bool alone = a && (a->kind == WEIR__ARG_SWITCH || a->kind == WEIR__ARG_UNIT);
         if (a == NULL || (!alone && *at + 1 == n))
             return true;
+        if (is_ambiguous(call, a, words[*at]))
+            return fail_ambiguous(call, a, words[*at]);
         if (alone) {
             call->values[a - call->verb->args] =
                 (struct weir__given){ .text = words[*at], .number = 1 };

@@ -254,12 +254,14 @@ static void refuse(struct weir__agent_ask *a)
  * for this ask, it stays open. */
 static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
 {
+    static const struct weir__alone_rules last = { .last = true };
+
     for (size_t i = 0; i < a->wait.n; i++) {
         const struct weir__fleet_key *k = a->wait.items[i].key;
         if (k->limit && k->spent && k->closed_until > now)
             weir__agent_world.close(f, k, k->closed_until, now);
     }
-    if (!weir__agent_check(f, a, NULL) && a->ruling.decision.reason == WEIR_DRY)
+    if (!weir__agent_check(f, a, &last) && a->ruling.decision.reason == WEIR_DRY)
         refuse(a);
 }
 

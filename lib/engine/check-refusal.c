@@ -132,7 +132,7 @@ void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, 
         counts = own && post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = q->told != NULL && q->ask.cost >= 0;
 
-    if (reason != WEIR_DRY) /* which is no refusal yet */
+    if (!weir__is_undecided(c, q))
         weir__count_one(c, &c->tally[rule].refused);
     if (!counts && !tells)
         return;

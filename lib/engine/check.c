@@ -427,7 +427,7 @@ ALWAYS void count_total(const struct weir__checker *c, const struct weir__inquir
     const struct weir_ruling *r = q->ruling;
 
     if (!r->decision.allowed) {
-        if (is_waiting(r, admission) || r->decision.reason == WEIR_DRY)
+        if (is_waiting(r, admission) || weir__is_undecided(c, q))
             return;
         weir__count_one(c, &s->refused);
         if (r->list != NULL && r->decision.reason == WEIR_DENIED)

@@ -37,6 +37,12 @@ struct weir__inquiry {
     struct weir__facts facts;
 };
 
+/* It found a purse dry, and may wait for units: no refusal yet. */
+static inline bool weir__is_undecided(const struct weir__checker *c, const struct weir__inquiry *q)
+{
+    return q->ruling->decision.reason == WEIR_DRY && !(c->alone && q->alone->last);
+}
+
 static inline void weir__count_one(const struct weir__checker *c, int64_t *counter)
 {
     if (!c->peek)

@@ -7,6 +7,7 @@ measured."""
 import contextlib
 import ctypes
 import itertools
+import json
 import os
 import select
 import signal
@@ -733,9 +734,33 @@ def cut_and_rejoin(a, b, spaces):
         assert passed(one, two) <= most, (one.allowed, two.allowed, took)
 
 
+def test_S5_asks_beyond_a_share_are_counted(weir):
+    """One client asks for more at once than may wait for units: each refusal is in the totals of
+    the engine, of the rule and of the door."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=HOURLY % (10, "1s", "closed")) as a:
+        until("it asks accounts", lambda: a.is_ready(1))
+        redis.process.send_signal(signal.SIGSTOP)
+        answers, clients = [], [a.http() for _ in range(3)]
+        for i, client in enumerate(clients):
+            checks = [{"attributes": {"user": "%d-%d" % (i, k)}} for k in range(1000)]
+            client.connection.request("POST", "/v1/check/batch", json.dumps({"checks": checks}))
+        for client in clients:
+            answers += json.loads(client.connection.getresponse().read())["answers"]
+            client.close()
+        redis.process.send_signal(signal.SIGCONT)
+        with a.resp() as client:
+            status = client.json("WEIR.STATUS")
+        assert not any(answer["allowed"] for answer in answers)
+        beyond = sum(answer["reason"] == "dry" for answer in answers)
+        assert beyond == a.metric('weir_share_refused_total{pool="waits-for-units"}')
+        assert status["totals"]["check_refused"] == status["checks"]["refused"] == 3000, status
+        assert a.metric('weir_decisions_total{rule="hourly",outcome="refused"}') == 3000
+
+
 # In every test run; with --long all.
 QUICK = ["test_D5_redis_stopped", "test_D5_redis_full", "test_D3_node_stopped",
-         "test_D3_two_fleets_on_one_redis", "test_D3_odd_keys"]
+         "test_D3_two_fleets_on_one_redis", "test_D3_odd_keys",
+         "test_S5_asks_beyond_a_share_are_counted"]
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
     const struct weir_decision *d = &out->ruling.decision;
-    out->open = !d->allowed && (d->reason == WEIR_DRY || (d->reason == WEIR_BUSY && gate.queued));
+    out->open = !d->allowed && d->reason == WEIR_BUSY && gate.queued;
     out->guard = gate.guard;
     out->priority = gate.priority;
     out->user_class = gate.user_class;

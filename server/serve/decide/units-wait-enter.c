@@ -116,7 +116,8 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
 bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *enter,
                             const struct weir__later *later, struct weir__entered *out)
 {
-    static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
+    static const struct weir__alone_rules all = { .all = true },
+                                          open = { .open = true, .last = true };
     struct weir__loop *loop = conn->loop;
     struct weir_error error;
 

@@ -158,7 +158,8 @@ static struct weir__units_wait *make(struct weir__conn *conn, const struct weir_
  * refused, unless its rules let all pass then: by shares more than the limit would pass. */
 static void ask(struct weir__units_wait *w, struct one *one)
 {
-    static const struct weir__alone_rules all = { .all = true }, open = { .open = true };
+    static const struct weir__alone_rules all = { .all = true },
+                                          open = { .open = true, .last = true };
     const struct weir__server *server = w->loop->server;
     const struct weir__check *check = one->check;
     const struct weir_fleet_ask ask = {

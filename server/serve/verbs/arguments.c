@@ -395,8 +395,8 @@ static bool names_guard(const struct weir__verb_call *call)
     return false;
 }
 
-/* The rules look at an attribute of this name, which the option would swallow: `id 7` would make all
- * requests of 7 one ask.  Options in capitals are meant. */
+/* The rules look at an attribute of this name, which the option would swallow: `id 7` would make
+ * all requests of 7 one ask.  Options in capitals are meant. */
 static bool is_ambiguous(const struct weir__verb_call *call, const struct weir__arg *a,
                          struct weir__text word)
 {
@@ -412,10 +412,11 @@ static bool is_ambiguous(const struct weir__verb_call *call, const struct weir__
 RARE static bool fail_ambiguous(struct weir__verb_call *call, const struct weir__arg *a,
                                 struct weir__text word)
 {
-    return weir__call_fail(call, 400,
-                           "%s may be the option or the attribute that the rules look at: write the "
-                           "option as %s, and ATTRIBUTES before attributes named like an option",
-                           WEIR__SHOWN(word), a->word);
+    return weir__call_fail(
+        call, 400,
+        "%s may be the option or the attribute that the rules look at: write the "
+        "option as %s, and ATTRIBUTES before attributes named like an option",
+        WEIR__SHOWN(word), a->word);
 }
 
 /* Words and their values, up to the first that is none; *at is moved there. */
@@ -681,51 +682,4 @@ bool weir__call_member(struct weir__verb_call *call, struct weir__text name,
     if (arg == NULL)
         return unknown(call, name);
     return is_inner(arg) ? wrong_text(call, arg, value) : take(call, arg, value);
-}
-
-/* -------------------------------------------------------------- keeping ---- */
-
-static size_t measure(const struct weir__verb_call *call)
-{
-    size_t n = 1;
-
-    for (size_t i = 0; i < WEIR__ARGS_MAX && call->verb->args[i].name; i++)
-        n += call->values[i].text.len + 1;
-    for (size_t i = 0; i < call->n_entries; i++)
-        n += call->entries[i].len + 1;
-    for (size_t i = 0; i < call->n_attrs; i++)
-        n += call->attrs[i].name_len + call->attrs[i].value_len + 2;
-    return n;
-}
-
-static const char *copy(char **to, const char *bytes, size_t len)
-{
-    char *begin = *to;
-
-    memcpy(begin, bytes, len);
-    begin[len] = '\0';
-    *to += len + 1;
-    return begin;
-}
-
-bool weir__call_keep(struct weir__verb_call *call)
-{
-    char *to = malloc(measure(call)), *before = call->kept;
-
-    if (to == NULL)
-        return weir__call_no_memory(call);
-    call->kept = to;
-    for (size_t i = 0; i < WEIR__ARGS_MAX && call->verb->args[i].name; i++)
-        if (weir__call_given(call, i))
-            call->values[i].text.bytes =
-                copy(&to, call->values[i].text.bytes, call->values[i].text.len);
-    for (size_t i = 0; i < call->n_entries; i++)
-        call->entries[i].bytes = copy(&to, call->entries[i].bytes, call->entries[i].len);
-    for (size_t i = 0; i < call->n_attrs; i++) {
-        struct weir_attr *a = &call->attrs[i];
-        a->name = copy(&to, a->name, a->name_len);
-        a->value = copy(&to, a->value, a->value_len);
-    }
-    free(before);
-    return true;
 }

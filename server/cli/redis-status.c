@@ -98,23 +98,33 @@ static void find_decider(struct look *l, struct found *f)
         strcpy(f->decides, "nothing");
 }
 
-/* A server without HELLO says it in a line of INFO. */
+/* The line of INFO that begins with `name`; false: there is none. */
+static bool read_line(struct weir__text text, const char *name, char *out, size_t size)
+{
+    const char *at = text.len ? memmem(text.bytes, text.len, name, strlen(name)) : NULL;
+    size_t left, n = 0;
+
+    if (!at)
+        return false;
+    at += strlen(name);
+    left = (size_t)(text.bytes + text.len - at);
+    while (n < left && n < size - 1 && at[n] != '\r' && at[n] != '\n')
+        n++;
+    memcpy(out, at, n);
+    return true;
+}
+
+/* A server without HELLO says it in INFO.  Valkey's redis_version is that of a Redis which it is
+ * compatible with. */
 static void find_version(struct look *l, struct found *f)
 {
-    static const char name[] = "redis_version:";
-    const char *rest, *at;
+    const char *rest;
 
     if (!ask(l, f->info.node, (const char *[]){ "INFO", "server", NULL }))
         return;
     struct weir__text text = head_of(l, &rest).text;
-    at = text.len ? memmem(text.bytes, text.len, name, sizeof(name) - 1) : NULL;
-    if (at) {
-        size_t left = (size_t)(text.bytes + text.len - at) - (sizeof(name) - 1), n = 0;
-        at += sizeof(name) - 1;
-        while (n < left && n < sizeof(f->version) - 1 && at[n] != '\r' && at[n] != '\n')
-            n++;
-        memcpy(f->version, at, n);
-    }
+    if (!read_line(text, "valkey_version:", f->version, sizeof(f->version)))
+        read_line(text, "redis_version:", f->version, sizeof(f->version));
 }
 
 static const char *version_of(const struct found *f)

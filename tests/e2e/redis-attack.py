@@ -215,6 +215,15 @@ def test_D1_status_of_a_server_that_lies(program):
             assert node["clock_margin_ns"] == 0, said  # not known
 
 
+def test_D1_status_of_valkey(program):
+    """Without HELLO its version is in INFO, beside that of a Redis it is compatible with."""
+    text = b"# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n"
+    info = b"$%d\r\n%s\r\n" % (len(text), text)
+    with Fake(lambda words: info if words[0] == b"INFO" else b"+x\r\n") as fake:
+        said, code = status(fake.url(rest="?protocol=2"))
+        assert code == 0 and said["nodes"][0]["version"] == "8.0.1", said
+
+
 def test_D1_keys_of_every_byte(program):
     with Redis() as r:
         for first in range(1, 256, 15):

@@ -303,6 +303,21 @@ class Proxy:
         self.thread.join()
 
 
+def test_D1_torn_tls(program):
+    """Cut at any byte, of a handshake too."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_certificate(folder)
+        cert, key, port = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem"), \
+            free_port()
+        with Redis(None, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key,
+                   "--tls-ca-cert-file", cert, "--tls-auth-clients", "no") as r:
+            with Proxy(port, delay=0, torn=0.03) as proxy:
+                result = load(program, "rediss://127.0.0.1:%d?ca=%s" % (proxy.port, cert),
+                              10 if LONG else 1.5, timeout=2000, threads=8)
+            check_counted(result, count(r))
+            assert result.good > 20 and result.errors == 0, result.tally
+
+
 def test_D1_slow_and_torn(program):
     with Redis() as r:
         with Proxy(r.port) as proxy:

@@ -4,6 +4,7 @@ begins to listen, and in whatever way, has the same bytes from then on; a change
 that watch a key or cache it hear of changes alone."""
 import importlib
 import sys
+import threading
 
 from redising import VERSION, Redis, until
 from serving import run_tests
@@ -51,6 +52,11 @@ def link_is_up(replica):
     return replica.info("replication", "master_link_status") == "up"
 
 
+def is_written(r):
+    return all(r.info("persistence", "aof_rewrite_" + what) == "0"
+               for what in ("in_progress", "scheduled"))
+
+
 def test_a_replica_that_comes_later(module):
     with Redis(module) as master:
         take(master)
@@ -71,6 +77,57 @@ def test_a_replica_that_lost_its_connection(module):
             until("it is back", lambda: link_is_up(replica))
             compare(master, replica)
         assert master.info("stats", "sync_full") == full  # it went on from the backlog
+
+
+def test_listeners_that_come_under_load(module):
+    """Replicas, then an append-only file: each ask before the snapshot is in it, each ask after it
+    is heard."""
+    ends = threading.Event()
+
+    def ask(r, thread):
+        with r.connect() as client:
+            while not ends.is_set():
+                client.many([["CL.THROTTLE", "%d:%d" % (thread, i), 99999, 1, 3600]
+                             for i in range(50)])
+
+    with Redis(module, "--appendfsync", "always") as r:
+        threads = [threading.Thread(target=ask, args=(r, i)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            until("all keys are there", lambda: r("DBSIZE") >= 100)
+            with replica_of(r, module) as first, replica_of(r, module) as second:
+                r.ok("CONFIG", "SET", "appendonly", "yes")
+                until("it is written", lambda: is_written(r))
+                ends.set()
+                for thread in threads:
+                    thread.join()
+                take(r)
+                assert r.ok("WAIT", 2, 30000) == 2
+                same(keys_of(r), keys_of(first))
+                same(keys_of(r), keys_of(second))
+        finally:
+            ends.set()
+        before = keys_of(r)
+        r.ok("DEBUG", "LOADAOF")
+        same(before, keys_of(r))
+
+
+def test_a_master_that_steps_down(module):
+    """And up again: the other one goes on from its backlog."""
+    with Redis(module) as first, Redis(module) as second:
+        take(first)
+        take(second)
+        second.ok("REPLICAOF", "127.0.0.1", first.port)
+        until("it is in step", lambda: link_is_up(second))
+        for master, replica in ((first, second), (second, first)):
+            compare(master, replica)
+            master.ok("FAILOVER")
+            until("they have changed", lambda m=master, r=replica: m.info(
+                "replication", "role") == "slave" and link_is_up(m) and r.info(
+                    "replication", "role") == "master")
+            compare(replica, master)
+        assert second.info("stats", "sync_full") == "0"
 
 
 def test_a_replica_of_a_replica_that_becomes_a_master(module):
@@ -113,8 +170,7 @@ def test_an_append_only_file_that_is_switched_on(module):
     take(r)
     r.ok("CONFIG", "SET", "appendonly", "yes")
     take(r)
-    until("it is written", lambda: r.info("persistence", "aof_rewrite_in_progress") == "0" and
-          r.info("persistence", "aof_rewrite_scheduled") == "0")
+    until("it is written", lambda: is_written(r))
     take(r)
     before = keys_of(r)
     r.kill()

@@ -219,7 +219,8 @@ WEIR_API int64_t weir_fleet_rules_set(struct weir_redis *redis, const char *flee
 WEIR_API int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t version,
                                      const char *author, const char *note,
                                      struct weir_error *error);
-/* Brings the newest, which one node has tried, to all.  WEIR_EXISTS: another is the newest. */
+/* Brings the newest, which one node has tried, to all.  WEIR_EXISTS: another is the newest;
+ * WEIR_INVALID: that node has refused it. */
 WEIR_API int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t version,
                                 struct weir_error *error);
 

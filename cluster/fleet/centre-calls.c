@@ -346,7 +346,10 @@ int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t vers
     snprintf(number, sizeof(number), "%" PRId64, version);
     const struct weir__text words[] = { WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(number) };
     int code = weir__rules_call(redis, fleet, words, 2, &reply, &list, error);
-    if (code == WEIR_OK && weir__centre_number(&list) != 1)
+    int64_t result = code == WEIR_OK ? weir__centre_number(&list) : 1;
+    if (result == WEIR__CENTRE_REFUSED)
+        code = weir__fail(error, WEIR_INVALID, "the stage has refused version %" PRId64, version);
+    else if (result != 1)
         code = weir__fail(error, WEIR_EXISTS, "the newest version is %" PRId64,
                           weir__centre_number(&list));
     weir__buffer_free(&reply);

@@ -10,7 +10,8 @@
 --   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT BASE-EDIT   -> {1, version}
 --                  only if BASE is the newest (0: there is none) and was made by BASE-EDIT ('': by
 --                  any); else {0, newest}
---            all   BASE         the newest is for all nodes   -> as put
+--            all   BASE         the newest is for all nodes   -> as put; {2, newest}: its stage has
+--                               refused it
 --            get   VERSION      0: the newest, -1: that of all
 --                               -> {version, time, origin, author, note, text, edit}, or {}
 --            list               -> {newest, stage, all, then of each version, the newest first:
@@ -93,6 +94,10 @@ if verb == 'put' then
 elseif verb == 'all' then
   if tonumber(ARGV[2]) ~= newest then
     return {0, newest}
+  end
+  local report = redis.call('HGET', reports, stage)
+  if all ~= newest and report and tonumber(split(report)[3]) == newest then
+    return {2, newest}
   end
   if all ~= newest then
     local before = all

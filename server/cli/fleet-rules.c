@@ -208,11 +208,16 @@ static int publish(struct weir__shared *f, const struct weir__call *call)
         f, (struct weir__text[]){ WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(base) }, 2, &list);
     if (code != WEIR__GO_ON)
         return code;
-    if (weir__centre_number(&list) != 1) {
+    int64_t result = weir__centre_number(&list);
+    if (result == WEIR__CENTRE_REFUSED)
+        weir__complain(f->asker.command,
+                       "the stage has refused version %" PRId64 ": weir fleet nodes says why",
+                       weir__centre_number(&list));
+    else if (result != 1)
         weir__complain(f->asker.command, "the newest version is %" PRId64,
                        weir__centre_number(&list));
+    if (result != 1)
         return WEIR__EXIT_NO;
-    }
     printf("version %s is for all nodes\n", base);
     return WEIR__EXIT_OK;
 }

@@ -728,6 +728,28 @@ def test_D6_staged_at_the_doors(weir):
         runs(a, 2)
 
 
+def test_D6_a_version_that_its_stage_refused_is_not_published(weir):
+    """Reports are written by hand: no node is of a version that refuses good rules."""
+    def report(runs, refused):
+        now = int(redis.ok("TIME")[0]) * 1000000
+        redis.ok("HSET", "weir:{fleet:default}:reports:rules", "b",
+                 "\x1f".join([str(now), str(runs), str(refused), "why not"]))
+
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 10) as a:
+        joined(a)
+        assert put(a, RULES % 10, base=0)[0] == 200
+        report(1, 0)
+        assert put(a, RULES % 11, base=1, stage="b")[0] == 200
+        report(1, 2)
+        answer = a.http()("POST", "/v1/fleet/publish", {"version": 2})
+        assert answer.status == 409 and b"has refused version 2" in answer.body, answer.body
+        said = subprocess.run([weir, "fleet", "rules", "publish", "--redis", url(redis)],
+                              capture_output=True, text=True, timeout=60)
+        assert said.returncode == 1 and "has refused version 2" in said.stderr, said
+        report(2, 0)
+        assert a.http()("POST", "/v1/fleet/publish", {"version": 2}).status == 200
+
+
 def test_D6_wrong_rules_are_not_published(weir):
     with Redis() as redis, Node(weir, url(redis), "a") as a, a.resp() as resp:
         joined(a)

@@ -234,7 +234,7 @@ void weir__admin_fleet_publish(struct weir__verb_call *call)
     if (code == WEIR_OK)
         call->answer = WEIR__ANSWER_OK;
     else
-        fail(call, code, &error);
+        weir__call_fail(call, code == WEIR_SYSTEM ? 503 : 409, "%s", error.text);
 }
 
 /* The version is named, and not "the one before": a call that is repeated because its answer was

@@ -146,6 +146,10 @@ TEST(test_D6_two_editors_from_c)
     assert_fields(history, (newest, 3), (all, 2));
     assert_string_equal(history.stage, "node-1");
     assert_int_equal(weir_fleet_publish(redis, NULL, 2, &error), WEIR_EXISTS);
+    report(redis, "node-1", "2", "3", "line 7: no");
+    assert_int_equal(weir_fleet_publish(redis, NULL, 3, &error), WEIR_INVALID);
+    assert_non_null(strstr(error.text, "has refused version 3"));
+    report(redis, "node-1", "3", "0", "");
     assert_ok(weir_fleet_publish(redis, NULL, 3, &error));
     assert_ok(weir_fleet_publish(redis, NULL, 3, &error)); /* again */
     assert_ok(weir_fleet_history(redis, NULL, &history, NULL));

@@ -759,8 +759,8 @@ def test_S5_asks_beyond_a_share_are_counted(weir):
 
 # In every test run; with --long all.
 QUICK = ["test_D5_redis_stopped", "test_D5_redis_full", "test_D3_node_stopped",
-         "test_D3_two_fleets_on_one_redis", "test_D3_odd_keys",
-         "test_S5_asks_beyond_a_share_are_counted"]
+         "test_D5_a_slow_redis_delays_nobody_beyond_within", "test_D3_two_fleets_on_one_redis",
+         "test_D3_odd_keys", "test_S5_asks_beyond_a_share_are_counted"]
 
 
 if __name__ == "__main__":

@@ -14,9 +14,12 @@
 #include "base/base.h"
 #include "table/file.h"
 
-#define STEP_MS 5
-#define LOOK_MS 1000
-#define WAIT_MS 30000
+#define STEP_MS            5
+#define LOOK_MS            1000
+#define WAIT_MS            30000
+#define ORDER_LEAST_MS     5000
+#define ORDER_BYTES_PER_MS 20000 /* of a slow disk */
+#define BLOCK              512   /* of st_blocks */
 
 /* A process may have several locks. */
 static bool has_pid(const struct weir__pids *pids, int pid)
@@ -56,9 +59,20 @@ static void add_pid(struct weir__pids *out, int pid)
         snprintf(out->text + len, sizeof(out->text) - len, "%s %d", len ? "," : "", pid);
 }
 
+/* Of one that is stopped nobody knows when it goes on.  One that the kernel does not name, because
+ * it is in another pid namespace, may be: it gets as long as it takes to put the file in order. */
+static int patience_for(const struct weir__pids *pids, uint64_t file_bytes)
+{
+    uint64_t order_ms = ORDER_LEAST_MS + file_bytes / ORDER_BYTES_PER_MS;
+
+    if (pids->stopped)
+        return LOOK_MS;
+    return *pids->text || order_ms > WAIT_MS ? WAIT_MS : (int)order_ms;
+}
+
 struct weir__pids weir__table_users(const char *path, bool locked)
 {
-    struct weir__pids out = { "", false };
+    struct weir__pids out = { .text = "" };
     char line[256], kind[16], how[16];
     unsigned major_, minor_;
     unsigned long inode;
@@ -75,15 +89,16 @@ struct weir__pids weir__table_users(const char *path, bool locked)
             add_pid(&out, pid);
     if (locks)
         fclose(locks);
+    out.patience_ms = patience_for(&out, locks ? (uint64_t)st.st_blocks * BLOCK : 0);
     return out;
 }
 
-/* Whether to give up; of a process that is stopped nobody knows when it goes on. */
+/* Whether to give up. */
 static int look(const char *path, int ms, const struct weir__patience *patience,
                 struct weir_error *error)
 {
     struct weir__pids pids = weir__table_users(path, true);
-    bool vain = !patience->waits || pids.stopped || ms >= WAIT_MS;
+    bool vain = !patience->waits || ms >= pids.patience_ms;
     struct weir_error why;
 
     weir__fail(&why, WEIR_SYSTEM, "'%s' is locked by another process%s%s%s%s", path,

@@ -14,7 +14,8 @@ struct weir__region weir__table_region(const struct weir_table *table);
  * system does not tell.  `locked`: only one that keeps all others out. */
 struct weir__pids {
     char text[80];
-    bool stopped; /* all of them are */
+    bool stopped;    /* all of them are */
+    int patience_ms; /* how long one that keeps others out is waited for */
 };
 struct weir__pids weir__table_users(const char *path, bool locked);
 

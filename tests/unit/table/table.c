@@ -13,6 +13,8 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
+#include "table/file.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define ADDRESS_SANITIZER 1
 #elif defined(__has_feature)
@@ -642,6 +644,42 @@ TEST(test_T1_an_attach_does_not_wait_for_a_stopped_process_that_has_the_file_alo
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_non_null(strstr(error.text, ", which is stopped: gave up"));
     weir_table_destroy(attach(path));
+}
+
+static int patience_with(const char *path, int signal_number)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        flock(open(path, O_RDWR), LOCK_EX);
+        raise(SIGSTOP);
+        pause();
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    kill(pid, signal_number);
+    if (signal_number == SIGCONT)
+        assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
+    int ms = weir__table_users(path, true).patience_ms;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return ms;
+}
+
+/* Its own locks are not named to a process, as those of another pid namespace are not. */
+TEST(test_T1_one_that_nobody_names_is_waited_for_as_long_as_its_work_can_take)
+{
+    const char *path = new_path();
+
+    weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 100 }));
+    assert_int_equal(patience_with(path, SIGSTOP), 1000);
+    assert_int_equal(patience_with(path, SIGCONT), 30000);
+    int fd = open(path, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_in_range(weir__table_users(path, true).patience_ms, 5000, 6000);
+    assert_int_equal(posix_fallocate(fd, 0, (off_t)40 << 20), 0);
+    assert_in_range(weir__table_users(path, true).patience_ms, 7000, 8000);
+    close(fd);
 }
 
 GROUP(make_folder, remove_folder)

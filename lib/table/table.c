@@ -31,6 +31,7 @@
 #define MAKING          "WEIRMAKE"  /* where the magic will be, while a table is being made */
 #define REAL_EVERY      WEIR_SECOND /* the real clock is looked at this often */
 #define REAL_NEAR       (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
+#define REAL_TRIES      3
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 #define POPULATE_WRITE  23 /* MADV_POPULATE_WRITE, as Linux 5.14 has it; headers may be older */
 
@@ -136,15 +137,29 @@ static weir_time time_at(const struct weir_table *table, weir_time monotonic)
 
 /* Without a step of the real clock the difference stays as it is; a small one is the time between
  * two readings. */
-void weir__table_follow(const struct weir_table *table, weir_time real, weir_time monotonic)
+bool weir__table_follow(const struct weir_table *table, weir_time real, weir_time before,
+                        weir_time after)
 {
     struct weir__header *h = table->header;
-    int64_t ahead = real - time_at(table, monotonic),
+    int64_t ahead = real - time_at(table, before),
             known = __atomic_load_n(&h->real_ahead, __ATOMIC_RELAXED);
 
-    __atomic_store_n(&h->real_at, monotonic, __ATOMIC_RELAXED);
+    if (after - before > REAL_NEAR)
+        return false;
+    __atomic_store_n(&h->real_at, before, __ATOMIC_RELAXED);
     if ((uint64_t)ahead - (uint64_t)known + REAL_NEAR > 2 * (uint64_t)REAL_NEAR)
         __atomic_store_n(&h->real_ahead, ahead, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* In vain again and again: somebody else looks soon. */
+static __attribute__((noinline)) void look_at_real(const struct weir_table *table)
+{
+    for (int tries = 0; tries < REAL_TRIES; tries++) {
+        weir_time before = weir__clock_monotonic(), real = weir__clock_real();
+        if (weir__table_follow(table, real, before, weir__clock_monotonic()))
+            return;
+    }
 }
 
 weir_time weir_table_now(const struct weir_table *table)
@@ -154,7 +169,7 @@ weir_time weir_table_now(const struct weir_table *table)
         (uint64_t)monotonic - (uint64_t)__atomic_load_n(&table->header->real_at, __ATOMIC_RELAXED);
 
     if (__builtin_expect(since >= REAL_EVERY, 0))
-        weir__table_follow(table, weir__clock_real(), monotonic);
+        look_at_real(table);
     return time_at(table, monotonic);
 }
 

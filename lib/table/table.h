@@ -136,8 +136,10 @@ bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n);
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
 /* After another boot the table's time goes on from the real one. */
 void weir__table_set_clock(struct weir__header *header);
-/* Notes by how much the real time differs from the table's. */
-void weir__table_follow(const struct weir_table *table, weir_time real, weir_time monotonic);
+/* Notes by how much the real time differs from the table's; by the monotonic clock before and after
+ * the look at the real one.  False: the process was stopped between them, nothing is known. */
+bool weir__table_follow(const struct weir_table *table, weir_time real, weir_time before,
+                        weir_time after);
 
 /* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if
  * there is none, or its record makes no sense.  It stays while it is used, or while the caller is

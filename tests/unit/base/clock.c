@@ -249,17 +249,16 @@ TEST(test_the_real_clock_is_followed_when_it_steps_and_looked_at_once_a_second)
     struct weir__header *h = table->header;
     weir_time mono = weir__clock_monotonic(), now = mono + h->clock_offset;
 
-    weir__table_follow(table, now - 90 * DAY, mono);
+    weir__table_follow(table, now - 90 * DAY, mono, mono);
     assert_int_equal(h->real_ahead, -90 * DAY);
     assert_int_equal(h->real_at, mono);
-    weir__table_follow(table, now - 90 * DAY + S / 20,
-                       mono); /* two clocks read one after another */
+    weir__table_follow(table, now - 90 * DAY + S / 20, mono, mono); /* one after another */
     assert_int_equal(h->real_ahead, -90 * DAY);
-    weir__table_follow(table, now + 5 * YEAR, mono);
+    weir__table_follow(table, now + 5 * YEAR, mono, mono);
     assert_int_equal(h->real_ahead, 5 * YEAR);
-    weir__table_follow(table, now, mono);
+    weir__table_follow(table, now, mono, mono);
     assert_int_equal(h->real_ahead, 0);
-    weir__table_follow(table, now + 5 * YEAR, mono);
+    weir__table_follow(table, now + 5 * YEAR, mono, mono);
     h->real_at = weir__clock_monotonic() - S / 2;
     weir_table_now(table);
     assert_true(h->real_ahead == 5 * YEAR || weir__clock_monotonic() - mono > S / 4);
@@ -267,6 +266,18 @@ TEST(test_the_real_clock_is_followed_when_it_steps_and_looked_at_once_a_second)
     weir_table_now(table);
     assert_int_equal(weir_table_real(table, 7 * S), 7 * S + h->real_ahead);
     assert_true(h->real_ahead != 5 * YEAR);
+}
+
+/* Between its looks at the two clocks: the time that it was stopped for is no step of the clock. */
+TEST(test_T5_a_process_that_was_stopped_does_not_take_that_for_a_step_of_the_clock)
+{
+    OWN(weir_table) *table = private_table(false, 1);
+    struct weir__header *h = table->header;
+    weir_time mono = weir__clock_monotonic(), now = mono + h->clock_offset;
+
+    assert_true(weir__table_follow(table, now, mono, mono));
+    assert_false(weir__table_follow(table, now + 3600 * S, mono, mono + 3600 * S));
+    assert_int_equal(h->real_ahead, 0);
 }
 
 TEST(test_any_difference_in_the_file_gives_a_time)

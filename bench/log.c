@@ -3,8 +3,6 @@
  *
  *     bench-log [FILE...]    without files: lines of its own; with: these, whole
  */
-#include <string.h>
-
 #include "bench.h"
 #include "server/replay/log.h"
 #include "wire/json.h"

@@ -1,6 +1,4 @@
 /* step.c -- what a bare step costs, the time supplied: granted and refused, every algorithm. */
-#include <string.h>
-
 #include "bench.h"
 
 #define STEPS 20000000

@@ -3,7 +3,6 @@
  * The table is private to this process here; give it a path and it is shared by every process of
  * the host (shared.c).
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  * happened.  Bob has had the lock meanwhile.  The store remembers the largest token it has seen,
  * and so refuses Ann's write.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <weir-redis.h>

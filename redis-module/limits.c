@@ -6,7 +6,6 @@
  */
 #include "redis-module/limits.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "redis-module/redis-api.h"

@@ -1,8 +1,6 @@
 /* draw-size.c -- how many units a node draws from an account at once. */
 #include "cluster/account/draw-size.h"
 
-#include <string.h>
-
 #include "algo/purse.h"
 
 #define PACE_MOST (100 * WEIR_MILLISECOND)

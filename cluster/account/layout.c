@@ -7,9 +7,8 @@
 
 #include "algo/debt.h"
 
-#define TIME_SIZE  9
-#define WORD_SIZE  8
-#define NUMBER_MAX 10
+#define TIME_SIZE 9
+#define WORD_SIZE 8
 
 /* ------------------------------------------------------------- numbers ---- */
 

@@ -15,8 +15,6 @@
  * Why no ring that is written in place: a process that was stopped before a write would do it when
  * it goes on, whatever the place holds by then.
  */
-#include <string.h>
-
 #include "algo/log-chain.h"
 #include "base/atomic.h"
 

@@ -3,8 +3,6 @@
  * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not
  * through the index, which makes this a second opinion on it.
  */
-#include <string.h>
-
 #include "engine/across.h"
 
 static void tell_attribute(struct weir__explained *e, const struct weir__active *f,

@@ -10,8 +10,6 @@
  * for a minute, a thread of another process takes its place.  Half-done work leaves at worst a
  * limit or a cut that is slightly off: nothing here admits requests.
  */
-#include <string.h>
-
 #include "guard/guard.h"
 #include "guard/number.h"
 

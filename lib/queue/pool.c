@@ -21,7 +21,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/atomic.h"
 #include "queue/queue.h"

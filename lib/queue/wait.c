@@ -20,7 +20,6 @@
  * between.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "guard/guard.h"
 #include "queue/queue.h"

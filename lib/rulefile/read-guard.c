@@ -13,7 +13,6 @@
  */
 #include "rulefile/read.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
  */
 #include "rulefile/read.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "match/address.h"

@@ -7,7 +7,6 @@
  * for small numbers.  Standard error 1.04 / sqrt(2^14) = 0.8 %.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/base/sketch.h"
 

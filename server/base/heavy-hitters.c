@@ -5,7 +5,6 @@
  * Found by hash in an open table of twice the size, the smallest one by a heap.
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

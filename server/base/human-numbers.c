@@ -1,10 +1,8 @@
 /* human-numbers.c -- numbers, shares, times and sizes as people read them. */
 #include "server/base/human-numbers.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/utf8.h"
 #include "wire/decimal.h"

@@ -6,7 +6,6 @@
  */
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/cli/ask-server.h"

@@ -5,9 +5,7 @@
  * explanation is first one JSON object; the words are made from it.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/explain.h"
 #include "engine/level.h"

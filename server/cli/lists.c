@@ -1,6 +1,4 @@
 /* lists.c -- `weir lists`: shows and changes the lists of a running server's rules. */
-#include <string.h>
-
 #include "server/cli/ask-server.h"
 
 struct options {

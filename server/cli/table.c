@@ -1,6 +1,5 @@
 /* table.c -- `weir table`: the contents of a table file. */
 #include <stdio.h>
-#include <string.h>
 
 #include "weir-admin.h"
 #include "server/base/buffer.h"

@@ -4,8 +4,6 @@
  */
 #include "server/cli/take-redis.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

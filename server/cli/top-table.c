@@ -1,7 +1,5 @@
 /* top-table.c -- a table file for `weir top`: the counts that processes have shared in it, as
  * nginx's workers and weir serve do.  Nothing is changed. */
-#include <string.h>
-
 #include "engine/explain.h"
 #include "server/base/table-file.h"
 #include "server/cli/top-table.h"

@@ -6,8 +6,6 @@
  * locations are "one of these patterns, and none of those", if no excluded pattern covers a request
  * of theirs; or else one such set for each.
  */
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/import/import.h"

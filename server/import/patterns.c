@@ -4,7 +4,6 @@
  * alternative is a glob of its own: \.(jpg|png)$ is **.jpg and **.png.
  */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/import/import.h"

@@ -21,7 +21,6 @@
  */
 #include "server/replay/propose.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
  */
 #include "server/replay/replay.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

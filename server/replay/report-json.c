@@ -5,7 +5,6 @@
  * {"count": 12345, "exact": false}.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/base/buffer.h"
 #include "server/replay/report.h"

@@ -2,7 +2,6 @@
  * proposal is worth. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "server/base/human-numbers.h"
 #include "server/replay/report.h"

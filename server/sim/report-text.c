@@ -1,8 +1,6 @@
 /* report-text.c -- trials as tables: one line a controller, and one line a group of clients. */
 #include "server/sim/sim.h"
 
-#include <string.h>
-
 #include "server/base/human-numbers.h"
 
 static const char *time_text(char *out, size_t size, weir_time time)

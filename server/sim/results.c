@@ -6,7 +6,6 @@
 #include "server/sim/sim.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 

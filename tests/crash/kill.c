@@ -31,7 +31,6 @@
 
 #define VICTIMS 3
 #define KEYS    32
-#define LIMIT   1000000000
 #define NOW     (1000 * WEIR_SECOND)
 
 /* SMALL, OTHER and LARGE stand still in time, so that what was used can be compared with what was

@@ -1,7 +1,6 @@
 /* redis-memory.c -- the client of Redis when the n-th allocation fails, for every n until none
  * does: no crash, and each ask is answered once. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cluster/redis/client.h"

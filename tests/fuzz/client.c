@@ -11,7 +11,6 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -7,7 +7,6 @@
 #include "fuzz/fuzz.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

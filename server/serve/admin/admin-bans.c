@@ -1,5 +1,4 @@
 /* admin-bans.c -- keys that rules keep out: listed, banned by hand, let in again. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

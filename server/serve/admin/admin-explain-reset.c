@@ -1,6 +1,4 @@
 /* admin-explain-reset.c -- one request's keys: explains the rules' answers, and resets the keys. */
-#include <string.h>
-
 #include "server/describe/explain-json.h"
 #include "server/serve/admin/admin.h"
 #include "weir-fleet.h"

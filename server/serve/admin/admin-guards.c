@@ -1,6 +1,4 @@
 /* admin-guards.c -- guards and the degradation: listed, and moved by hand. */
-#include <string.h>
-
 #include "guard/guard.h"
 #include "base/base.h"
 #include "server/serve/admin/admin.h"

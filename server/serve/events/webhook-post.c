@@ -11,7 +11,6 @@
 
 #include <netdb.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "server/base/buffer.h"

@@ -12,7 +12,6 @@
 #include "server/serve/events/webhook.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "base/hash.h"

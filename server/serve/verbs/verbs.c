@@ -19,7 +19,6 @@
 #include "server/serve/http/http.h"
 #include "server/serve/resp/resp.h"
 
-#define NONE  WEIR__ROLE_NONE
 #define CHECK WEIR__ROLE_CHECK
 #define ADMIN WEIR__ROLE_ADMIN
 

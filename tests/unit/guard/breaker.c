@@ -4,7 +4,6 @@
  * in tests/property/breaker.c; that it does so with many threads, in tests/thread/breaker.c.
  */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
  * process that stops or dies at any instruction, and damage. */
 #include "unit/test.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>

@@ -5,7 +5,6 @@
 #include "unit/fixture.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>

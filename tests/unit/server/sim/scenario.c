@@ -3,8 +3,7 @@
 
 #include "server/sim/sim.h"
 
-#define S  WEIR_SECOND
-#define MS WEIR_MILLISECOND
+#define S WEIR_SECOND
 
 static struct weir__sim_plan plan;
 

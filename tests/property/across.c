@@ -10,7 +10,6 @@
  * Prints the seed of the round that breaks one.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 #include "algo/purse.h"
 #include "engine/engine.h"
 #include "engine/fleet.h"
-#include "rounds.h"
+#include "random-rules.h"
 
 enum { RULES = 6, LIMITS = 2, KEYS = 3, STEPS = 400, PARTS = 5, STATE = 1024 };
 
@@ -42,24 +41,11 @@ struct rule {
     struct weir__tally tally;
 };
 
-static char yaml[8192];
 static struct rule rules[RULES];
 static size_t n_rules;
 static struct weir *weir;
 static weir_time now, until;
 static uint32_t part;
-
-__attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    fprintf(stderr, "across: seed %" PRIu64 ": ", seed_of_round);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n%s", yaml);
-    va_end(args);
-    exit(1);
-}
 
 /* ----------------------------------------------------------------- rules ---- */
 
@@ -81,25 +67,23 @@ static void invent_limit(struct limit *l, char *text, size_t size)
 static void invent_rule(struct rule *r, size_t i)
 {
     static const char *const alone[] = { "share", "open", "closed" };
-    size_t len = strlen(yaml);
 
     *r = (struct rule){ .fleet = one_in(2), .keyed = one_in(2), .mode = WEIR_ENFORCE };
     snprintf(r->name, sizeof(r->name), "r%zu", i);
     r->mode = one_in(5) ? WEIR_SHADOW : WEIR_ENFORCE;
     r->when_alone = (enum weir__alone)int_between(0, 2);
     r->n = (size_t)int_between(1, LIMITS);
-    len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, "- { name: %s, key: \"%s\", mode: %s, ",
-                            r->name, r->keyed ? "{account}" : "", weir_mode_name(r->mode));
+    add("- { name: %s, key: \"%s\", mode: %s, ", r->name, r->keyed ? "{account}" : "",
+        weir_mode_name(r->mode));
     if (r->fleet)
-        len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, "across: fleet, when_alone: %s, ",
-                                alone[r->when_alone]);
-    len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, "limit: [");
+        add("across: fleet, when_alone: %s, ", alone[r->when_alone]);
+    add("limit: [");
     for (size_t k = 0; k < r->n; k++) {
         char text[64];
         invent_limit(&r->limits[k], text, sizeof(text));
-        len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, "%s%s", k ? ", " : "", text);
+        add("%s%s", k ? ", " : "", text);
     }
-    snprintf(yaml + len, sizeof(yaml) - len, "] }\n");
+    add("] }\n");
 }
 
 static void make_engine(void)

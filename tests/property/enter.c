@@ -10,46 +10,21 @@
  * Prints the seed of the round that breaks one.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
 #include "engine/explain.h"
-#include "rounds.h"
+#include "random-rules.h"
 
 enum { RULES = 3, GUARDS = 5, VISITS = 40, STEPS = 300, USERS = 3 };
-
-static char yaml[8192];
-
-__attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    fprintf(stderr, "enter: seed %" PRIu64 ": ", seed_of_round);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n%s", yaml);
-    va_end(args);
-    exit(1);
-}
 
 /* --------------------------------------------------------------- rules ---- */
 
 static int n_rules, n_guards;
 static bool covers[GUARDS][2]; /* by path: /a, /b */
 static int64_t most[GUARDS];
-
-__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
-{
-    size_t len = strlen(yaml);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(yaml + len, sizeof(yaml) - len, format, args);
-    va_end(args);
-}
 
 static const char *paths_of(int guard)
 {

@@ -12,31 +12,15 @@
  * Prints the seed of the round that breaks one.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/lines.h"
 #include "guard/guard.h"
-#include "random.h"
+#include "random-rules.h"
 
 enum { GUARDS = 3, SETS = 1 << GUARDS, VISITS = 30, STEPS = 400 };
-
-static uint64_t seed;
-static char yaml[4096];
-
-__attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    fprintf(stderr, "visits: seed %" PRIu64 ": ", seed);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n%s", yaml);
-    va_end(args);
-    exit(1);
-}
 
 /* --------------------------------------------------------------- rules ---- */
 
@@ -46,16 +30,6 @@ struct terms {
 };
 
 static struct terms terms[GUARDS];
-
-__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
-{
-    size_t len = strlen(yaml);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(yaml + len, sizeof(yaml) - len, format, args);
-    va_end(args);
-}
 
 /* A guard applies to the paths whose number has its bit. */
 static void add_guard(int i)
@@ -337,13 +311,6 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
-             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
-
-    for (seed = first; seed < first + rounds; seed++) {
-        random_state = seed;
-        play();
-    }
-    printf("%" PRIu64 " rounds\n", rounds);
+    printf("%" PRIu64 " rounds\n", play_rounds(argc, argv, 200, play));
     return 0;
 }

@@ -125,7 +125,7 @@ static inline void note(ngx_http_request_t *r, enum ngx_weir_status status)
 {
     unsigned own = status == NGX_WEIR_PASSED ? 1 : status == NGX_WEIR_REJECTED ? 2 : 3;
 
-    ngx_weir_seat_of(r)->conn = (unsigned)status & 7;
+    ngx_weir_memo_of(r)->conn = (unsigned)status & 7;
     if (ngx_weir_conf_for(r)->compat)
         r->main->limit_conn_status = own & 3;
 }
@@ -183,7 +183,7 @@ static ngx_int_t enter(ngx_http_request_t *r, const struct ngx_weir_part *part,
 ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part)
 {
     struct ngx_weir_limit **limits = part->limits->elts;
-    const struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
+    const struct ngx_weir_memo *memo = ngx_weir_memo_of(r);
     struct ngx_weir_ctx *ctx = ngx_weir_ctx_get(r);
     ngx_uint_t n = part->limits->nelts;
     ngx_int_t code = NGX_DECLINED;
@@ -194,7 +194,7 @@ ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part 
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     for (ngx_uint_t i = 0; i < n; i++) {
         code = enter(r, part, limits[i], ctx);
-        if (code != NGX_DECLINED || seat->conn != NGX_WEIR_NONE)
+        if (code != NGX_DECLINED || memo->conn != NGX_WEIR_NONE)
             return code;
     }
     if (ctx->n_held > 0)

@@ -24,8 +24,8 @@ static void end_request(void *data)
 
 struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r)
 {
-    struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
-    struct ngx_weir_ctx *ctx = seat->ctx;
+    struct ngx_weir_memo *memo = ngx_weir_memo_of(r);
+    struct ngx_weir_ctx *ctx = memo->ctx;
 
     if (ctx != NULL || (ctx = ngx_pcalloc(r->pool, sizeof(*ctx))) == NULL)
         return ctx;
@@ -33,7 +33,7 @@ struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r)
     ngx_queue_init(&ctx->behind);
     ctx->cleanup = (ngx_pool_cleanup_t){ end_request, ctx, r->pool->cleanup };
     r->pool->cleanup = &ctx->cleanup;
-    return seat->ctx = ctx;
+    return memo->ctx = ctx;
 }
 
 /* The rules have not decided yet.  The page of a refusal costs nothing. */
@@ -43,32 +43,32 @@ static bool is_unruled(const ngx_http_request_t *r, const struct ngx_weir_ctx *c
 }
 
 static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                     const struct ngx_weir_seat *seat)
+                     const struct ngx_weir_memo *memo)
 {
     ngx_int_t code = NGX_DECLINED;
 
-    if (loc->req.limits != NULL && seat->req == NGX_WEIR_NONE)
+    if (loc->req.limits != NULL && memo->req == NGX_WEIR_NONE)
         code = ngx_weir_req_ask(r, loc);
-    if (code == NGX_DECLINED && loc->conn.limits != NULL && seat->conn == NGX_WEIR_NONE)
+    if (code == NGX_DECLINED && loc->conn.limits != NULL && memo->conn == NGX_WEIR_NONE)
         code = ngx_weir_conn_enter(r, &loc->conn);
-    if (code == NGX_DECLINED && loc->asks && is_unruled(r, seat->ctx))
+    if (code == NGX_DECLINED && loc->asks && is_unruled(r, memo->ctx))
         code = ngx_weir_check(r, loc);
     return code;
 }
 
 /* Another subrequest was refused: so is this one.  The error page may have subrequests too. */
 static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
-                            const struct ngx_weir_seat *seat)
+                            const struct ngx_weir_memo *memo)
 {
-    const struct ngx_weir_ctx *ctx = seat->ctx;
+    const struct ngx_weir_ctx *ctx = memo->ctx;
     ngx_http_request_t *outer = r;
 
     while (outer != r->main && outer != ctx->refused)
         outer = outer->parent;
     if (outer == ctx->refused)
         return NGX_DECLINED;
-    return seat->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
-           : seat->conn == NGX_WEIR_REJECTED
+    return memo->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
+           : memo->conn == NGX_WEIR_REJECTED
                ? (ngx_int_t)loc->conn.status
                : ngx_weir_answer(r, ctx->ruled->weir, &ctx->ruled->visit.ruling);
 }
@@ -89,18 +89,18 @@ static ngx_int_t handle(ngx_http_request_t *r)
         return NGX_DECLINED;
     if (ngx_weir_table_gone)
         return refuse_blindly(loc);
-    struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
-    if (seat->ctx != NULL && seat->ctx->waiter != NULL)
-        return seat->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, seat->ctx);
-    bool refused = seat->ctx != NULL && seat->ctx->refused != NULL;
+    struct ngx_weir_memo *memo = ngx_weir_memo_of(r);
+    if (memo->ctx != NULL && memo->ctx->waiter != NULL)
+        return memo->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, memo->ctx);
+    bool refused = memo->ctx != NULL && memo->ctx->refused != NULL;
     if (refused && r != r->main) /* else it goes on without a part, or to a page */
-        return refuse_too(r, loc, seat);
-    ngx_int_t code = ask(r, loc, seat);
-    if (code == NGX_DECLINED && seat->ctx != NULL) { /* it is in: the units are used */
-        seat->ctx->n_taken = 0;
-        seat->ctx->in = seat->ctx->n_held > 0;
-        if (seat->ctx->ruled != NULL)
-            seat->ctx->ruled->taken = NULL;
+        return refuse_too(r, loc, memo);
+    ngx_int_t code = ask(r, loc, memo);
+    if (code == NGX_DECLINED && memo->ctx != NULL) { /* it is in: the units are used */
+        memo->ctx->n_taken = 0;
+        memo->ctx->in = memo->ctx->n_held > 0;
+        if (memo->ctx->ruled != NULL)
+            memo->ctx->ruled->taken = NULL;
     }
     return code;
 }
@@ -119,9 +119,9 @@ static ngx_int_t log_request(ngx_http_request_t *r)
 
 static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t kind)
 {
-    const struct ngx_weir_seat *seat = ngx_weir_seat_of(r);
+    const struct ngx_weir_memo *memo = ngx_weir_memo_of(r);
 
-    ngx_weir_status_show(kind == NGX_WEIR_REQ ? seat->req : seat->conn, v);
+    ngx_weir_status_show(kind == NGX_WEIR_REQ ? memo->req : memo->conn, v);
     return NGX_OK;
 }
 
@@ -183,7 +183,7 @@ static ngx_int_t show_nothing(ngx_http_request_t *r, ngx_http_variable_value_t *
     return NGX_ERROR;
 }
 
-static ngx_int_t add_seat(ngx_conf_t *cf)
+static ngx_int_t add_memo(ngx_conf_t *cf)
 {
     struct ngx_weir_main *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     ngx_str_t name = ngx_string("weir: what is known about a request");
@@ -192,8 +192,8 @@ static ngx_int_t add_seat(ngx_conf_t *cf)
     if (v == NULL)
         return NGX_ERROR;
     v->get_handler = show_nothing;
-    conf->seat = ngx_http_get_variable_index(cf, &name);
-    return conf->seat == NGX_ERROR ? NGX_ERROR : NGX_OK;
+    conf->memo = ngx_http_get_variable_index(cf, &name);
+    return conf->memo == NGX_ERROR ? NGX_ERROR : NGX_OK;
 }
 
 static ngx_int_t add_variables(ngx_conf_t *cf)
@@ -218,7 +218,7 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
         v->get_handler = rows[i].show;
         v->data = rows[i].what;
     }
-    return add_seat(cf);
+    return add_memo(cf);
 }
 
 /* ------------------------------------------------------------- directives ---- */

@@ -213,7 +213,7 @@ struct ngx_weir_ctx {
 /* http.c.  One for the whole http block. */
 struct ngx_weir_main {
     struct ngx_weir_conf *conf; /* that it was read with */
-    ngx_int_t seat;             /* the index of the variable whose place ngx_weir_seat has */
+    ngx_int_t memo;             /* the index of the variable whose place ngx_weir_memo has */
 };
 
 /* The request's own: with `master_process off` a connection outlives a reload. */
@@ -227,25 +227,25 @@ static inline struct ngx_weir_conf *ngx_weir_conf_for(const ngx_http_request_t *
 /* What is known about a request.  It has the place of a variable that no configuration can name: a
  * redirect inside nginx forgets contexts, but not variables.  Zeros at first, and that costs
  * nothing. */
-struct ngx_weir_seat {
+struct ngx_weir_memo {
     unsigned req : 3, conn : 3; /* enum ngx_weir_status */
     unsigned : 26;
     struct ngx_weir_ctx *ctx; /* NULL: none */
 };
 
-_Static_assert(sizeof(struct ngx_weir_seat) == sizeof(ngx_http_variable_value_t),
+_Static_assert(sizeof(struct ngx_weir_memo) == sizeof(ngx_http_variable_value_t),
                "it takes the variable's place");
 
-static inline struct ngx_weir_seat *ngx_weir_seat_of(const ngx_http_request_t *r)
+static inline struct ngx_weir_memo *ngx_weir_memo_of(const ngx_http_request_t *r)
 {
     const struct ngx_weir_main *conf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
 
-    return (struct ngx_weir_seat *)(void *)&r->main->variables[conf->seat];
+    return (struct ngx_weir_memo *)(void *)&r->main->variables[conf->memo];
 }
 
 static inline struct ngx_weir_ctx *ngx_weir_ctx_find(const ngx_http_request_t *r) /* NULL: none */
 {
-    return ngx_weir_seat_of(r)->ctx;
+    return ngx_weir_memo_of(r)->ctx;
 }
 
 /* Made when it is first needed; NULL: no memory. */

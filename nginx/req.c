@@ -89,7 +89,7 @@ static void log_refusal(ngx_http_request_t *r, const struct ngx_weir_part *part,
 
 static inline void note(ngx_http_request_t *r, enum ngx_weir_status status)
 {
-    ngx_weir_seat_of(r)->req = (unsigned)status & 7;
+    ngx_weir_memo_of(r)->req = (unsigned)status & 7;
     if (ngx_weir_conf_for(r)->compat)
         r->main->limit_req_status = (unsigned)status & 7;
 }

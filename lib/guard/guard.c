@@ -142,7 +142,7 @@ static int replace_locked(struct weir_guard *guard, const struct weir__guard_nam
                           uint64_t edition, struct weir_error *error)
 {
     const struct weir_clock *clock = &guard->table->clock;
-    struct weir__guard_plan *old = guard->plan, *fresh;
+    struct weir__guard_plan *old = guard->plan, *fresh = NULL;
 
     if (edition <= old->edition)
         return WEIR_OK;

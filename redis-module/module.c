@@ -11,8 +11,8 @@
 
 #include "redis-module/account.h"
 #include "redis-module/redis-api.h"
+#include "redis-module/tell-redis.h"
 #include "redis-module/verbs.h"
-#include "redis-module/written.h"
 
 #define MODULE_VERSION 1
 

@@ -27,7 +27,7 @@
 #include "cluster/account/receipt.h"
 #include "redis-module/account.h"
 #include "redis-module/side-string.h"
-#include "redis-module/written.h"
+#include "redis-module/tell-redis.h"
 
 #define ITEMS_MAX WEIR__RECEIPT_ITEMS_MAX
 

@@ -148,6 +148,8 @@ int weir__attribute_add(struct weir__attributes *known, const char *name, struct
 void weir__method_plain(const char *method, size_t len, char *out);
 /* Of the path, loosely. */
 int weir__attribute_add_loose(struct weir__attributes *known, struct weir_error *error);
+
+/* clause.c */
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts);
 

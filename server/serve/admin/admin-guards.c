@@ -1,4 +1,4 @@
-/* admin-guards.c -- guards and the degradation: listed, and moved by hand. */
+/* admin-guards.c -- guards: listed, and forced by hand. */
 #include "guard/guard.h"
 #include "base/base.h"
 #include "server/serve/admin/admin.h"
@@ -70,18 +70,4 @@ void weir__admin_guard_force(struct weir__verb_call *call)
         return;
     weir_guard_force(guard, (enum weir_force)call->values[1].number, call->now);
     add_guard(call, guard, -1);
-}
-
-void weir__admin_degradation(struct weir__verb_call *call)
-{
-    weir__buffer_open(&call->out, NULL, '{');
-    weir__degradation_json(&call->out, call->server->table);
-    weir__buffer_close(&call->out, "}");
-}
-
-void weir__admin_degradation_set(struct weir__verb_call *call)
-{
-    _Static_assert(WEIR_DEGRADATION_AUTO == -1, "as the row's word has it");
-    weir_degradation_set(call->server->table, (int)call->values[0].number, call->now);
-    weir__admin_degradation(call);
 }

@@ -47,6 +47,8 @@ void weir__admin_mode(struct weir__verb_call *call);
 /* admin-guards.c */
 void weir__admin_guards(struct weir__verb_call *call);
 void weir__admin_guard_force(struct weir__verb_call *call);
+
+/* admin-degradation.c */
 void weir__admin_degradation(struct weir__verb_call *call);
 void weir__admin_degradation_set(struct weir__verb_call *call);
 

@@ -1,6 +1,6 @@
-/* written.h -- what Redis is told of a key that the module has written. */
-#ifndef WEIR_REDIS_WRITTEN_H
-#define WEIR_REDIS_WRITTEN_H
+/* tell-redis.h -- what Redis is told of a key that the module has written. */
+#ifndef WEIR_REDIS_TELL_REDIS_H
+#define WEIR_REDIS_TELL_REDIS_H
 
 #include "redis-module/redis-api.h"
 

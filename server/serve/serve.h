@@ -128,6 +128,8 @@ struct weir__loop {
     bool started;
     uv_async_t waker;   /* events, or draining */
     uv_timer_t sweeper; /* once a second: idle and slow connections */
+    uint64_t swept_ms;  /* when it last came, */
+    bool swept_late;    /* and whether that was too late to tell who is slow */
     uv_prepare_t turn;  /* before the loop waits: `now` will be old */
     weir_time now;      /* on the table's axis; use weir__loop_now */
     bool now_is_old;

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """serve-stop.py WEIR SPEND [TEST...] -- a library process on the server's table is stopped
-(SIGSTOP) wherever it happens to be: the server goes on, and nothing is granted twice later."""
+(SIGSTOP) wherever it happens to be: the server goes on, and nothing is granted twice later.  Or the
+server itself is."""
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 
-from serving import Server, run_tests
+from serving import Server, Told, encode, has_sanitizer, is_closed, run_tests, until
 
 LIMIT = 200000
 RULES = """version: 1
@@ -67,6 +68,28 @@ def test_the_server_ends_while_another_process_is_stopped(weir):
                 assert server.process.wait(timeout=60) == 0
                 process.kill()
                 process.communicate()
+
+
+def test_a_server_that_was_stopped_takes_nobody_for_slow(weir):
+    """By a clock that is told: a minute passes while it stands still.  A client that has gone on
+    meanwhile is answered; another that has not is closed when the clock says so."""
+    if has_sanitizer(weir, "asan") or has_sanitizer(weir, "tsan"):
+        return
+    told, ask = Told(), encode(["ECHO", "x"])
+    with Server(weir, threads=1, clock=False, env=told.env(weir)) as server, \
+            server.resp() as other, server.resp() as quick, server.resp() as slow:
+        for client in (quick, slow):
+            client.socket.sendall(ask[:-4])
+        for i in range(3):  # then the one thread has read what came before
+            assert other("ECHO", i) == str(i)
+        server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+        quick.socket.sendall(ask[-4:])
+        told.step(60000)
+        server.process.send_signal(signal.SIGCONT)
+        assert quick.read() == "x"
+        until("the other is closed", lambda: told.step(1000) or is_closed(slow.socket, 0.1))
+        assert other.json("WEIR.STATUS")["totals"]["timed_out"] == 1
 
 
 if __name__ == "__main__":

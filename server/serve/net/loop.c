@@ -242,18 +242,31 @@ static void retry_missed(struct weir__loop *loop)
     }
 }
 
+/* The loop was held up, or the process stopped: what clients have sent or read meanwhile is not
+ * known yet.  The next sweep looks at them, late or not. */
+static bool comes_late(struct weir__loop *loop, uint64_t now)
+{
+    bool late = now - loop->swept_ms > SWEEP_MS + SWEEP_MS / 4 && !loop->swept_late;
+
+    loop->swept_ms = now;
+    loop->swept_late = late;
+    return late;
+}
+
 static void on_sweep(uv_timer_t *sweeper)
 {
     struct weir__loop *loop = sweeper->data;
     struct weir__conn *next;
     uint64_t now = uv_now(&loop->uv);
+    bool late = comes_late(loop, now);
 
     retry_missed(loop);
     for (struct weir__conn *conn = loop->conns; conn; conn = next) {
         next = conn->next;
         if (conn->subscribed && conn->protocol->wake)
             conn->protocol->wake(conn);
-        weir__conn_sweep(conn, now);
+        if (!late)
+            weir__conn_sweep(conn, now);
     }
     if (__atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE))
         drain(loop, false);

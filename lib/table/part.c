@@ -95,16 +95,18 @@ static void copy_state(const struct weir_plan *plan, void *to, const void *from)
                      weir__node_bytes(to) - head);
 }
 
+/* Without a block it is fresh; unless it was lost in a rebuild because nobody remembers its limit:
+ * then more of its word is left. */
 static void read_large(struct weir__part *part)
 {
     uint32_t block = (uint32_t)part->before[1];
     size_t bytes = weir__block_bytes(&part->limiter->space->slab, block);
 
-    if (bytes == 0) {
+    if (bytes == 0 && (block != 0 || part->before[1] == 0)) {
         memset(part->state, 0, part->plan->state_size);
         return;
     }
-    const void *from = weir__block_at(&part->limiter->space->slab, block);
+    const void *from = block ? weir__block_at(&part->limiter->space->slab, block) : NULL;
     uint32_t version = weir__part_version(part);
     const struct weir_plan *plan = version == part->version || part->limiter->place == NULL
                                        ? part->plan

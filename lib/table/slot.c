@@ -277,23 +277,27 @@ bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
 
 /* ------------------------------------------------------------ rebuild ---- */
 
-/* The version that the state is kept under tells how large the block is. */
-static bool mark_block(struct weir__space *space, struct weir_limiter *limiter, void *slot)
+/* The version that the state is kept under tells how large the block is.  If nobody remembers that,
+ * the state goes, and the rest of its word stays: so it counts as spent (read_large in part.c). */
+static void mark_block(struct weir__space *space, struct weir_limiter *limiter, void *slot)
 {
     struct weir__part part = { .limiter = limiter };
-
-    if (!weir__slot_read(space, slot, &part))
-        return false;
+    uint64_t *word = &weir__slot_pair(space, slot)[1];
     const struct weir__era *era = weir__acquire(&limiter->era);
+    bool read = weir__slot_read(space, slot, &part);
+
     part.version = era->version;
     const struct weir_plan *plan = limiter->place == NULL
                                        ? &era->plan
                                        : weir__limiter_plan(limiter, weir__part_version(&part));
-    return plan != NULL &&
-           (plan->nodes != NULL) ==
-               (limiter->place != NULL && weir__chain_in(space, part.before[1])) &&
-           weir__slab_rebuild_mark(&space->slab, (uint32_t)part.before[1], plan->state_size) &&
-           (plan->nodes == NULL || weir__chain_mark(space, part.before[1]));
+    if (read && plan == NULL)
+        *word &= ~(weir__chain_bit(space) | UINT32_MAX);
+    else if (!read ||
+             (plan->nodes != NULL) !=
+                 (limiter->place != NULL && weir__chain_in(space, part.before[1])) ||
+             !weir__slab_rebuild_mark(&space->slab, (uint32_t)part.before[1], plan->state_size) ||
+             (plan->nodes != NULL && !weir__chain_mark(space, part.before[1])))
+        *word = 0; /* damage: fresh again */
 }
 
 static void mark_blocks(struct weir__space *space)
@@ -302,10 +306,8 @@ static void mark_blocks(struct weir__space *space)
         void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
         uint64_t *pair = weir__slot_pair(space, slot), tag = weir__load(slot);
         struct weir_limiter *limiter = weir__slot_limiter(space, tag);
-        if (limiter == NULL || limiter->kind != WEIR__LARGE || (uint32_t)pair[1] == 0)
-            continue;
-        if (!mark_block(space, limiter, slot)) /* damage: fresh again */
-            pair[1] = 0;
+        if (limiter != NULL && limiter->kind == WEIR__LARGE && (uint32_t)pair[1] != 0)
+            mark_block(space, limiter, slot);
     }
 }
 

@@ -116,3 +116,43 @@ TEST(test_T4_after_another_boot_no_block_is_given_twice)
     expect_left(limiter, "old", KEYS, 0);
     weir_table_destroy(table);
 }
+
+/* Many limits ago: nobody remembers under which one the old keys are. */
+static void expect_spent(const char *algorithm, int count, bool narrow)
+{
+    const char *path = new_path();
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 400, .narrow = narrow });
+    char text[40];
+    uint64_t one = 1;
+
+    snprintf(text, sizeof(text), "%s %d/1h", algorithm, count);
+    struct weir_limiter *limiter = limiter_of(table, "l", text);
+    take_each(limiter, "old", 50, 1);
+    for (int n = 1; n <= 20; n++) {
+        snprintf(text, sizeof(text), "%s %d/1h", algorithm, n % 2 ? 2 * count : count);
+        change(limiter, text, NOW);
+    }
+    take_each(limiter, "new", 50, 4);
+    weir_table_destroy(table);
+    write_at(path, offsetof(struct weir__header, boot_id), &one, sizeof(one));
+    table = attach(path);
+    limiter = limiter_of(table, "l", text);
+    expect_left(limiter, "old", 50, 0);
+    expect_left(limiter, "new", 50, count - 4);
+    expect_left(limiter, "fresh", 50, count);
+    assert_true(take(limiter, "old1", 1, NOW + 7200 * S).allowed); /* it heals */
+    assert_int_equal(left(limiter, "old1", NOW + 7200 * S), count - 1);
+    weir_table_destroy(table);
+}
+
+/* As before the boot, not fresh. */
+TEST(test_T4_after_another_boot_states_from_forgotten_limits_are_spent)
+{
+    expect_spent("gcra", 10, false); /* narrow, it needs no limit to be read by */
+    for (int narrow = 0; narrow < 2; narrow++) {
+        expect_spent("sliding-window", 10, narrow);
+        expect_spent("sliding-log", 10, narrow);
+        expect_spent("sliding-log", 5000, narrow);
+    }
+}

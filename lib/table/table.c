@@ -396,6 +396,7 @@ static void put_in_order(struct weir_table *table)
         }
         if (crashed && other_boot)
             weir__groups_open(&table->keys, 0);
+        table->header->holders_lost++; /* so that guards look what the dead have left */
         memset(table->holders, 0, WEIR__HOLDERS * sizeof(*table->holders));
         table->header->lost_then = table->header->holders_lost;
     } else {

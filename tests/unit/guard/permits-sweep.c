@@ -239,6 +239,25 @@ TEST(test_a_gate_that_says_more_or_less_than_the_seats_is_put_right)
     assert_int_equal(g->record->in_flight, 1);
 }
 
+/* Killed there with nobody else attached: the next to come finds it gone, and buries nobody. */
+TEST(test_G1_a_gate_is_put_right_after_the_last_process_died)
+{
+    const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
+    const char *path = new_path();
+
+    weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 16 }));
+    pid_t pid = fork();
+    if (pid == 0) {
+        guard_of(attach(path), "g", &o)->record->in_flight++;
+        kill(getpid(), SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    OWN(weir_table) *table = attach(path);
+    struct weir_guard *g = guard_of(table, "g", &o);
+    weir_time now = sweep_often(g, NOW, 12);
+    assert_int_equal(why_not(g, now), WEIR_GRANTED);
+}
+
 /* A process that was stopped between the gate and the seat, taken for a dead one, and went on. */
 TEST(test_a_gate_below_the_seats_is_put_right_though_nobody_died)
 {

@@ -145,9 +145,9 @@ static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t v
 {
     struct weir__era *era = limiter->era;
 
-    while (era != NULL && (era->version != version || era->forgotten))
+    while (era != NULL && era->version != version && !era->forgotten)
         era = era->older;
-    return era;
+    return era != NULL && !era->forgotten ? era : NULL; /* nor any behind it */
 }
 
 /* If the record is damaged, or memory is out, the limit stays as it was: deciding does not fail. */

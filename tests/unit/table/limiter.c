@@ -723,6 +723,26 @@ TEST(test_T3_an_era_stays_when_its_process_was_stopped)
     assert_in_range(count_eras(limiter), WEIR__PAST, WEIR__PAST + 3);
 }
 
+/* An era goes with all that are behind it: none of them is found once it is forgotten, whatever
+ * clock they were replaced by. */
+TEST(test_T3_no_era_is_found_behind_one_that_is_forgotten)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    weir_time clock = NOW + 60 * MINUTE;
+
+    table->clock = (struct weir_clock){ .now = fake_now, .context = &clock };
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/100s");
+    change_count(limiter, 2);
+    clock = NOW; /* it steps back */
+    for (int i = 0; i < WEIR__PAST; i++)
+        change_count(limiter, 3 + i);
+    clock += 11 * MINUTE;
+    change_count(limiter, 100);
+    assert_true(limiter->era->version > WEIR__PAST + 1);
+    assert_null(weir__limiter_plan(limiter, 1));
+    assert_null(weir__limiter_plan(limiter, 0));
+}
+
 /* The record has seven limits: states under these are brought over however old they are. */
 TEST(test_T3_the_limits_of_the_record_stay)
 {

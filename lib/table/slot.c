@@ -9,6 +9,7 @@
  * threads that claim a slot for the same key at once would change the counter twice, so one of them
  * fails, looks again, and finds the key there.
  */
+#include "table/carried.h"
 #include "table/held.h"
 #include "table/victim.h"
 
@@ -308,6 +309,22 @@ static void mark_blocks(struct weir__space *space)
         struct weir_limiter *limiter = weir__slot_limiter(space, tag);
         if (limiter != NULL && limiter->kind == WEIR__LARGE && (uint32_t)pair[1] != 0)
             mark_block(space, limiter, slot);
+    }
+}
+
+/* Another limiter that gets the place would take their words for its own. */
+void weir__slots_empty_orphans(struct weir__space *space)
+{
+    size_t bytes = space->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+
+    for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
+        void *slot = weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS);
+        uint64_t tag = weir__load(slot);
+        if (tag == 0 || weir__tag_is_held(tag) || weir__tag_id(tag) == WEIR__CARRIED_ID ||
+            weir__slot_limiter(space, tag) != NULL)
+            continue;
+        memset(slot, 0, bytes);
+        weir__count(&space->table->header->keys, -1);
     }
 }
 

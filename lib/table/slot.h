@@ -234,6 +234,8 @@ bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
 
 /* For a process that is alone: blocks that no slot has are free again. */
 void weir__slots_rebuild(struct weir__space *space);
+/* Likewise: keys of limiters that are not there are gone too. */
+void weir__slots_empty_orphans(struct weir__space *space);
 
 /* When the state in a slot is idle; not after `now`: it is. */
 weir_time weir__slot_idle_at(struct weir__space *space, uint64_t slot, weir_time now);

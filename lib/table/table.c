@@ -391,6 +391,7 @@ static void put_in_order(struct weir_table *table)
         weir__slots_rebuild(&table->bans);
         weir__slots_rebuild(&table->keys);
         if (other_boot) { /* some pages may be older than others, even the holders' */
+            weir__slots_empty_orphans(&table->keys);
             weir__held_rebuild(table);
             weir__bans_measure(table);
         }

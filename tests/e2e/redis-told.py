@@ -10,7 +10,7 @@ from redising import VERSION, Redis, until
 from serving import run_tests
 
 module_tests = importlib.import_module("redis-module")
-LIMITS = module_tests.LIMITS
+LIMITS, replica_of = module_tests.LIMITS, module_tests.replica_of
 
 
 def take(r):
@@ -42,10 +42,6 @@ def compare(master, replica):
 def same(expected, found):
     for key in expected.keys() | found.keys():
         assert expected.get(key) == found.get(key), (key, expected.get(key), found.get(key))
-
-
-def replica_of(master, module):
-    return module_tests.replica_of(master, module)
 
 
 def link_is_up(replica):
@@ -222,6 +218,27 @@ def test_a_refusal_is_no_change_to_those_who_watch(module):
         assert not passes("WEIR.RESET", "k")
         assert passes("WEIR.RESET", "k")
         assert not passes("WEIR.TAKE", "j", "5/1h", "ID", "k")  # a receipt
+
+
+def test_a_refusal_is_no_change_to_those_who_cache(module):
+    """A client of RESP3 that has read a key is told when its copy is old."""
+    with Redis(module) as r, r.connect() as cache:
+        def is_told(*words):
+            cache("GET", "k")
+            r.ok(*words)
+            cache.send("PING")
+            first = cache.read()
+            if first == "PONG":
+                return False
+            assert first == ["invalidate", ["k"]] and cache.read() == "PONG", first
+            return True
+
+        cache("HELLO", 3)
+        assert cache("CLIENT", "TRACKING", "ON") == "OK"
+        assert is_told("WEIR.TAKE", "k", "gcra 1/1h")
+        assert not is_told("WEIR.TAKE", "k", "gcra 1/1h")
+        assert not is_told("WEIR.PEEK", "k", "gcra 1/1h")
+        assert is_told("WEIR.RESET", "k")
 
 
 def test_no_key_stays_where_time_passed_meanwhile(module):

@@ -41,7 +41,7 @@ class Breaker:
         return [c for c in self.calls if c[0] // part > now // part - 16]
 
     def reaches(self, n, errors, slow):
-        """Whether so many of n calls are too many."""
+        """Whether these are too many of n calls."""
         o, above = self.o, self.o.get("above", False)
 
         def beyond(value, threshold, whole=False):
@@ -112,7 +112,6 @@ class Breaker:
         if force != self.force:
             self.force = force
             self.close()
-            self.state = "closed"
 
 
 class Guard:
@@ -241,7 +240,7 @@ class Walk:
     def __init__(self, doors, guards, r):
         self.doors, self.guards, self.random = doors, guards, r
         self.now = 1000 * SECOND
-        self.held = []  # [token, the token before it, permits, their text for people]
+        self.held = []  # [token, the token before it, permits]
         self.used = []  # tokens that are nothing any more
         self.steps = []
 

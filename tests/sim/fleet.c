@@ -10,7 +10,7 @@
 
 #define HEAL    (2 * S)
 #define MEASURE (2 * S)  /* after that, the limit must be used; ... */
-#define SLIDES  (10 * S) /* ... one that slides: units come back many at once */
+#define SLIDES  (10 * S) /* ... one that slides, for longer: units come back many at once */
 
 enum {
     RUNS_MAX = 400, /* to make a story shorter */

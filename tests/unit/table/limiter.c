@@ -621,7 +621,7 @@ static struct weir_limiter *attach_to(struct weir_table **table, const char *pat
     return limiter_of(*table, "l", text);
 }
 
-/* A limit that changes every minute: who comes rarely has rested, whatever is remembered. */
+/* A limit that changes every minute: a key that comes rarely has rested, whatever is remembered. */
 TEST(test_a_state_from_a_forgotten_limit_that_has_rested_is_fresh)
 {
     static const char *const algorithms[] = { "gcra", "fixed-window", "sliding-window",

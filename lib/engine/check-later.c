@@ -71,7 +71,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum visit how,
                            weir_time wait);
 
-void weir__count_waited(struct weir *weir)
+void weir__count_refused_later(struct weir *weir)
 {
     const struct weir__active *active;
     struct weir__stripe *stripe = weir__engine_hold(weir, &active);
@@ -83,7 +83,7 @@ void weir__count_waited(struct weir *weir)
 /* By the queue, or because of it. */
 static void count_refused(struct weir *weir, struct weir_guard *guard, enum weir_reason reason)
 {
-    weir__count_waited(weir);
+    weir__count_refused_later(weir);
     weir__guard_count_refused(guard, reason);
 }
 

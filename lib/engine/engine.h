@@ -208,9 +208,9 @@ bool weir__check_enter_alone(struct weir *weir, const struct weir_request *reque
                              const struct weir__alone_rules *alone, struct weir_entry *entry,
                              struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
 
-/* check-later.c -- a request that was to wait for a permit is refused after all: only now it counts
- * as refused. */
-void weir__count_waited(struct weir *weir);
+/* check-later.c -- a request that was to wait, for a permit or for units, is refused after all, and
+ * not by the rules: only now it counts as refused. */
+void weir__count_refused_later(struct weir *weir);
 
 /* lines.c -- the queues of guards, which nobody waits in any more. */
 void weir__lines_free(struct weir *weir);

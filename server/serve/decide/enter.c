@@ -98,7 +98,7 @@ static void note_named(struct weir__server *server, const struct weir_guard *gua
     weir__guard_keys_note(weir__guards_keys(server->guards), guard, permit, key.bytes, key.len);
 }
 
-/* ... or its key has all of them out. */
+/* ... or was refused one. */
 static void tell_key(struct weir__entered *out, const struct weir_ask *ask,
                      const struct weir__user_key *user)
 {
@@ -181,7 +181,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
     const struct weir_decision *d = &out->ruling.decision;
-    out->open = !d->allowed && d->reason == WEIR_BUSY && gate.queued;
+    out->uncounted = !d->allowed && d->reason == WEIR_BUSY && gate.queued;
     out->guard = gate.guard;
     out->priority = gate.priority;
     out->user_class = gate.user_class;
@@ -233,8 +233,8 @@ static void count(struct weir__loop *loop, const struct weir__entered *entered)
 
     weir__counter_add(&loop->counters,
                       allowed ? WEIR__COUNT_ENTER_ALLOWED : WEIR__COUNT_ENTER_REFUSED, 1);
-    if (!allowed && entered->open)
-        weir__count_waited(loop->server->engine);
+    if (!allowed && entered->uncounted)
+        weir__count_refused_later(loop->server->engine);
     if (!allowed && entered->ruling.guard != NULL) {
         count_turned_away(entered);
         note_key(loop, entered);

@@ -36,7 +36,7 @@ struct weir__entered {
     bool turned_away; /* by the queue */
     bool queued;      /* it has a queue, and was told that the ask waits: that it is busy it has not
                     counted */
-    bool open;        /* ... nor has the engine counted it: it was to wait */
+    bool uncounted;   /* ... nor has the engine counted it: it was to wait */
 };
 
 /* How an ask that has to wait is answered when its turn has come, or will not come any more: on the

@@ -138,7 +138,8 @@ void weir__units_wait_enter_cancel(struct weir__conn *conn)
     if (!weir_fleet_cancel(w->loop->server->fleet, w->ticket))
         return;
     w->entered =
-        (struct weir__entered){ .ruling = { .decision.reason = WEIR_CANCELLED, .level = 3 } };
+        (struct weir__entered){ .ruling = { .decision.reason = WEIR_CANCELLED, .level = 3 },
+                                .uncounted = true };
     weir__mailbox_put(w->loop, &w->letter);
 }
 

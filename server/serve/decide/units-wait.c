@@ -60,14 +60,17 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
         weir__mailbox_add(one->wait->loop, &one->wait->letter);
 }
 
-/* Counted and remembered as if it had been decided at once. */
+/* Counted and remembered as if it had been decided at once.  A client that has gone was refused
+ * nothing. */
 static void settle(struct weir__units_wait *w, struct one *one)
 {
     if (one->placed)
         weir__units_wait_give(w->loop->server, one->fair_user);
     one->id.now = weir__loop_now(w->loop);
-    if (!one->cancelled)
+    if (!one->cancelled || w->conn)
         weir__ask_count(w->loop, one->ruling, one->key, one->id.now);
+    if (one->cancelled && w->conn)
+        weir__count_refused_later(w->loop->server->engine);
     if (one->id.len > 0)
         weir__ask_ids_settle(w->loop->server->ask_ids, &one->id,
                              one->cancelled || weir__is_dry(one->ruling) ? NULL : one->ruling);

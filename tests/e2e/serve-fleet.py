@@ -310,14 +310,18 @@ def test_D3_a_client_that_went_on_and_has_gone_leaves_the_queue(weir):
 
 
 def test_D3_between_multi_and_exec_a_dry_purse_refuses(weir):
+    """And that is the last word: it counts, and an id asks anew."""
     with Redis() as redis, node(weir, redis, rules=RULES) as a:
         joined(a)
         with a.resp() as resp:
-            resp("MULTI")
-            check(resp, "new")
-            (answer,) = resp("EXEC")
-            assert answer[0] == 0 and answer[8] == "dry", answer
-            assert check(resp, "new")[0] == 1
+            for n, options in enumerate([(), ("ID", "x")], 1):
+                resp("MULTI")
+                check(resp, "new%d" % n, *options)
+                (answer,) = resp("EXEC")
+                assert answer[0] == 0 and answer[8] == "dry", answer
+                status = resp.json("WEIR.STATUS")
+                assert status["checks"]["refused"] == status["totals"]["check_refused"] == n, status
+                assert check(resp, "new%d" % n, *options)[0] == 1
 
 
 def test_D5_each_goes_by_its_share_while_redis_is_away(weir):

@@ -182,13 +182,34 @@ static void ask(struct weir__units_wait *w, struct one *one)
     count_down(w);
 }
 
+/* A dry purse is the last word; a retry of such an ask is a new one. */
+static void decide_now(struct weir__loop *loop, const struct weir__check *check,
+                       struct weir_ruling *ruling)
+{
+    static const struct weir__alone_rules last = { .last = true };
+    struct weir__server *server = loop->server;
+    weir_time now = weir__loop_now(loop);
+    const struct weir_ask ask = { .cost = check->cost, .wait_max = check->wait_max, .now = now };
+    const struct weir__ask_id id = { check->id.bytes, check->id.len,
+                                     weir__ask_fingerprint(server->table->secrets, check), now, 0 };
+    char key[WEIR_KEY_TEXT];
+
+    weir__check_alone(server->engine, check->attrs, check->n, &ask, &last, ruling, key);
+    weir__ask_count(loop, ruling, key, now);
+    if (id.len > 0)
+        weir__ask_ids_settle(server->ask_ids, &id, weir__is_dry(ruling) ? NULL : ruling);
+}
+
 bool weir__units_wait(struct weir__conn *conn, const struct weir__check *checks,
-                      const struct weir_ruling *rulings, size_t n,
+                      struct weir_ruling *rulings, size_t n,
                       const struct weir__units_wait_answer *how)
 {
     struct weir__units_wait *w =
-        conn->loop->server->fleet ? make(conn, checks, rulings, n, how) : NULL;
+        how && conn->loop->server->fleet ? make(conn, checks, rulings, n, how) : NULL;
 
+    for (size_t i = 0; !w && i < n; i++)
+        if (weir__is_dry(&rulings[i]))
+            decide_now(conn->loop, &checks[i], &rulings[i]);
     if (!w)
         return false;
     w->left = w->n_ones + 1;

@@ -17,9 +17,9 @@ struct weir__units_wait_answer {
 };
 
 /* True: some are dry, conn is held, and all n are answered together when those are decided.  False:
- * none is; or they cannot wait, and stay refused. */
+ * they cannot wait (how NULL: nothing can here), and are decided by what is there. */
 bool weir__units_wait(struct weir__conn *conn, const struct weir__check *checks,
-                      const struct weir_ruling *rulings, size_t n,
+                      struct weir_ruling *rulings, size_t n,
                       const struct weir__units_wait_answer *how);
 /* Before the loop waits: those of all its connections go to the agent together. */
 void weir__units_wait_hand_over(struct weir__loop *loop);

@@ -37,7 +37,7 @@ static void answer_after_wait(struct weir__conn *conn, const struct weir_ruling 
 }
 
 void weir__http_decided(struct weir__http_call *call, const struct weir__check *check,
-                        const struct weir_ruling *ruling, const struct weir__http_shape *shape)
+                        struct weir_ruling *ruling, const struct weir__http_shape *shape)
 {
     const struct held held = { call->manner, *shape };
 

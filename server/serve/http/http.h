@@ -95,7 +95,7 @@ struct weir__http_shape {
     bool bare;
 };
 void weir__http_decided(struct weir__http_call *call, const struct weir__check *check,
-                        const struct weir_ruling *ruling, const struct weir__http_shape *shape);
+                        struct weir_ruling *ruling, const struct weir__http_shape *shape);
 #define WEIR__HTTP_RULING_MAX 1024
 /* {"allowed":...}; `to` has room for WEIR__HTTP_RULING_MAX.  Returns the end. */
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling);

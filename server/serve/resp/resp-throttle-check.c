@@ -293,15 +293,15 @@ static void answer_after_wait(struct weir__conn *conn, const struct weir_ruling 
 
 /* Between MULTI and EXEC nothing can wait: a dry purse is a refusal. */
 static bool wait_for_units(struct weir__conn *conn, const struct weir__check *checks,
-                           const struct weir_ruling *rulings, size_t n)
+                           struct weir_ruling *rulings, size_t n)
 {
     const struct weir__resp_session *s = conn->session;
     const struct weir__units_wait_answer how = { .answer = answer_after_wait };
 
-    return !(s && s->executing) && weir__units_wait(conn, checks, rulings, n, &how);
+    return weir__units_wait(conn, checks, rulings, n, s && s->executing ? NULL : &how);
 }
 
-static bool checks_wait(struct weir__conn *conn, const struct batch *b, size_t n)
+static bool checks_wait(struct weir__conn *conn, struct batch *b, size_t n)
 {
     struct weir__check checks[CHECKS];
 

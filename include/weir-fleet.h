@@ -44,7 +44,8 @@ struct weir_fleet_options {
     struct weir_redis_options redis;
 };
 
-/* Whether weir_fleet_join takes these names and this weight: for what reads a configuration. */
+/* Whether weir_fleet_join takes these names and this weight, for a program that reads them from a
+ * file. */
 WEIR_API int weir_fleet_options_check(const struct weir_fleet_options *options,
                                       struct weir_error *error);
 /* Does not wait for Redis: it may be away.  Asks must use weir_table_now() as their time.  A child

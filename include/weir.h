@@ -256,7 +256,8 @@ WEIR_API int weir_table_create(struct weir_table **out, const struct weir_table_
 WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error);
 /* Leaves the table, and frees its limiters and guards in this process.  The file stays. */
 WEIR_API void weir_table_destroy(struct weir_table *table);
-WEIR_API bool weir_table_is_cut(const struct weir_table *table); /* its file: to touch it kills */
+/* Somebody has made its file shorter: a process that uses what is missing dies (SIGBUS). */
+WEIR_API bool weir_table_is_cut(const struct weir_table *table);
 
 /* The table's own time: nanoseconds since 1970 when the host booted or the table was made, then
  * counted by a clock that never steps.  The same in every process; no reboot sets it back. */
@@ -604,7 +605,8 @@ WEIR_API int weir_rules_schema(char *out, size_t size);
 struct weir;
 struct weir_options {
     struct weir_table *table; /* must outlive the engine; NULL: a private one ... */
-    /* ... with room for this many keys; 0: 65536.  Each reserves 16 KiB of addresses, no memory */
+    /* ... with room for this many keys; 0: 65536.  It reserves 16 KiB of address space for each,
+     * for sliding windows; only used pages take memory */
     int64_t keys;
 };
 WEIR_API int weir_create(struct weir **out, const struct weir_options *options,

@@ -131,8 +131,8 @@ static void note_taken(struct weir__fleet *f, struct weir__fleet_item *item, wei
         k->seen = k->seen > item->cost ? k->seen - item->cost : 0;
 }
 
-/* Takes from all purses.
- * Where one purse is all, and has too little, no decision is needed to say so. */
+/* Takes from all purses.  Where one purse is all, and has too little, no decision is needed to say
+ * so. */
 static int take(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     int lacking;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* A byte at a time.  The polynomial has the bits 0, 5 and 12, so the eight bits that leave come
- * back at these places; the high four of them, come back at 12, would leave once more: they are
- * added to the low four first. */
+ * back at these places.  At 12 the high four of them would leave once more: so they are added to
+ * the low four first. */
 static unsigned crc16(const char *bytes, size_t len)
 {
     unsigned crc = 0;

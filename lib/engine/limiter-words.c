@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
-#include "weir-queue.h"
+#include "weir-admin.h"
 
 #define WORDS 96
 

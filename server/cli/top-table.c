@@ -5,7 +5,7 @@
 #include "server/cli/top-table.h"
 #include "server/describe/ban-json.h"
 #include "server/describe/rules-file.h"
-#include "weir-queue.h"
+#include "weir-admin.h"
 
 static void add_totals(struct weir__buffer *out, struct weir *weir)
 {

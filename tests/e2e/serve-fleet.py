@@ -217,7 +217,7 @@ def test_D3_a_client_that_closes_while_its_check_waits_is_not_charged(weir):
 
 
 def test_S5_a_check_that_is_cancelled_is_refused_once(weir):
-    """By its client, which ends its side and still reads: the engine and the door count the same."""
+    """By its client, which ends its side and still reads.  The engine and the door count alike."""
     with Redis() as redis, node(weir, redis, rules=RULES, threads=1) as a, a.resp() as resp:
         joined(a)
         redis.process.send_signal(signal.SIGSTOP)

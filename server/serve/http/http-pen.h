@@ -7,7 +7,7 @@
 #include "server/base/human-numbers.h"
 #include "wire/decimal.h"
 
-/* Writes to where there is room enough: all that is written below is bounded, names have 63 bytes
+/* Writes to where there is room enough: all that is written with it is bounded, names have 63 bytes
  * at the most. */
 struct pen {
     char *at;

@@ -5,9 +5,9 @@
  * clock.
  *
  * Redis makes that command before it looks whether anybody listens, and that is a quarter of all
- * that an ask costs.  So we look first, but not at every ask.  Whoever begins to listen begins with
- * a snapshot, and Redis forks for each; or goes on from the backlog, which is there from the first
- * snapshot on, or when a replica becomes a master.  A module hears of forks and of that change, so
+ * that an ask costs.  So we look first, but not at every ask.  A listener begins with a snapshot,
+ * and Redis forks for each; or it goes on from the backlog, which is there from the first snapshot
+ * on, or when a replica becomes a master.  A module hears of forks and of that change, so
  * what was true before them is true until then.  In a cluster it is never asked: newer servers move
  * slots by what is replicated.
  *

@@ -123,7 +123,7 @@ def test_L11_waits_at_one_guard_after_another(weir):
             d.server.clock(1000)
 
 
-def test_L11_who_is_late_takes_no_place(weir):
+def test_L11_one_that_is_late_takes_no_place(weir):
     """The time comes to its end and somebody asks, before anybody was told that it is late."""
     with Doors(weir, threads=1) as d:
         permit = d.enter("GUARD", "shop")["permit"]
@@ -374,7 +374,7 @@ rules:
         ask("busy", "ip", "192.0.2.2")
         late = Waiter(d, "WAIT", 5000, "ip", "192.0.2.3", guard="site")
         gone = Waiter(d, "WAIT", 60000, "ip", "192.0.2.4", guard="site")
-        assert totals(d)[0] == tuple(counts), "who waits is not refused yet"
+        assert totals(d)[0] == tuple(counts), "one that waits is not refused yet"
         ask("full", "WAIT", 60000, "ip", "192.0.2.6")
         d.server.clock(1006)
         assert late.answer()["reason"] == "late"

@@ -236,6 +236,11 @@ static int64_t result_of(struct weir__centre_list *list, int64_t base, struct we
                           "version %" PRId64 " is another than the one that this change is based "
                           "on: look at it first",
                           version);
+    if (version == 0)
+        return weir__fail(error, WEIR_EXISTS,
+                          "Redis has no rules, and this change is based on version %" PRId64
+                          ": it has lost its data, or is another; put them back with base 0",
+                          base);
     return weir__fail(error, WEIR_EXISTS,
                       "version %" PRId64 " is there, and this change is based on %" PRId64
                       ": look at it first",

@@ -95,8 +95,8 @@ void weir__shared_say_none(FILE *to, const struct weir_fleet_status *s)
     if (s->runs > 0)
         fprintf(to,
                 "Redis has no rules, and nodes run version %" PRId64
-                ": it has lost its data. weir fleet rules set FILE brings them back; without the "
-                "file, take a node's copy: weir-fleet-NAME-rules beside its table",
+                ": it has lost its data. weir fleet rules set FILE --base 0 brings them back; "
+                "without the file, take a node's copy: weir-fleet-NAME-rules beside its table",
                 s->runs);
     else
         fprintf(to, "the fleet has no rules yet");
@@ -142,6 +142,12 @@ static int say_result(const struct weir__shared *f, const struct weir__centre_ed
                        "version %" PRId64 " is another than the one that this change is based on: "
                        "get it and change that",
                        version);
+    else if (version == 0)
+        weir__complain(f->asker.command,
+                       "Redis has no rules, and this change is based on version %" PRId64
+                       ": it is another Redis or fleet, or has lost its data; then --base 0 puts "
+                       "it in force",
+                       e->base);
     else if (e->base == 0)
         weir__complain(f->asker.command,
                        "version %" PRId64

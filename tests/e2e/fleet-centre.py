@@ -130,17 +130,22 @@ def test_D6_redis_comes_back_empty(program):
         assert admin.set(RULES % "20/1s", "--base", "1")[:2] == ("version 2\n", 0)
         with node(url(r), "a", folder) as a:
             runs(2, a)
+            got = admin.ok("rules", "get")
             r.ok("FLUSHALL")
             until("it has reported", lambda: admin.json("status")["rules"]["runs"] == 2)
             out, code, _ = admin("status")
             assert code == 1 and "Redis has no rules, and nodes run version 2" in out, (code, out)
+            assert "weir fleet rules set FILE --base 0 brings" in out, out
+            out, code, said = admin.set(got)  # whose first line names a version that is lost
+            assert code == 1 and "Redis has no rules, and this change is based on version 2" in said
+            assert "--base 0 puts it in force" in said, said
             for words in [("rollback",), ("rollback", "1"), ("rules", "get")]:
                 out, code, said = admin(*words)
                 assert code == 1 and "nodes run version 2" in said, (words, code, said)
             copy = open(os.path.join(folder, "a", "weir-fleet-default-rules")).read()
             text = copy.split("\n", 2)[2]
             assert text == RULES % "20/1s", copy
-            assert admin.set(text)[:2] == ("version 1\n", 0)
+            assert admin.set(got, "--base", "0")[:2] == ("version 1\n", 0)
             runs(1, a)
             until("it runs it", lambda: admin("status")[1] == 0, state=lambda: admin("status")[0])
 

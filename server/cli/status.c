@@ -46,10 +46,15 @@ static void print_rules(const struct weir__document *d)
 
 static void print_fleet(const struct weir__document *d)
 {
+    double part = (double)weir__document_number(d, 0, "fleet.part") / 10000; /* 0: not known */
+
     if (!weir__document_find(d, "fleet.name"))
         return;
     weir__show(d, "", "fleet       {fleet.name}, node {fleet.node}, {fleet.members#member}");
-    printf(", part %.1f %%; ", (double)weir__document_number(d, 0, "fleet.part") / 10000);
+    if (part > 0)
+        printf(", part %.1f %%; ", part);
+    else
+        printf(", part not known yet: share is the whole limit; ");
     if (!weir__document_true(d, "fleet.alone"))
         weir__show(d, "", "Redis answers[, but: {fleet.why}]\n");
     else if (!weir__document_true(d, "fleet.connected"))

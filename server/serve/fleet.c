@@ -100,18 +100,24 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
                        weir_time now)
 {
     struct weir__node *node = server->node;
-    const char *why = info->connected ? "the host's agent has no answer" : info->why;
+    const char *why = !info->connected ? info->why
+                      : info->agent    ? "no beat was answered in time"
+                                       : "the host's agent has no answer";
+    bool is_back = info->agent && info->connected; /* a second at most, until all hosts are known */
     struct weir__event_facts facts = { .source = info->name,
                                        .state = info->alone ? "alone" : "connected",
                                        .text = info->alone ? why : NULL };
 
-    if (node->told && node->alone && info->alone)
+    if (node->told && node->alone && info->alone && !is_back)
         tell_change(server, info->name, why, now);
     if (node->told ? node->alone == info->alone : info->alone && info->connected)
         return;
     if (info->alone)
-        weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone", info->name,
-                       weir__redis_trouble(why), why);
+        weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone%s", info->name,
+                       weir__redis_trouble(why), why,
+                       info->part > 0 ? ""
+                                      : ", and share is the whole limit until Redis has told this "
+                                        "host's part");
     if (info->alone)
         snprintf(node->why, sizeof(node->why), "%s", why);
     else if (node->told)

@@ -78,10 +78,17 @@ def test_D5_status_and_metrics_tell_of_a_silent_redis(weir):
         until("it is alone", lambda: a.metric("weir_fleet_alone") == 1)
         until("Redis is silent", lambda: "REDIS DOES NOT ANSWER: " in status(a),
               state=lambda: status(a))
+        until("it is logged", lambda: "Redis does not answer: " in a.complaints(), 60)
         redis.process.send_signal(signal.SIGCONT)
+        until("it is back", lambda: "Redis answers again" in a.complaints(), 60, a.complaints)
+        assert "has no answer" not in a.complaints(), a.complaints()  # it was just back
     with Server(weir) as server:
         assert server.metric("weir_fleet_alone") == 0
         assert "fleet" not in status(server)
+    with Node(weir, "redis://127.0.0.1:1", "new", rules=RULES % 20) as new:
+        until("it says what counts", lambda: "share is the whole limit until Redis has told this "
+              "host's part" in new.complaints(), 60, new.complaints)
+        assert "part not known yet: share is the whole limit; ALONE" in status(new), status(new)
 
 
 def test_D5_all_tell_by_what_decisions_go_by(weir):

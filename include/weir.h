@@ -664,7 +664,8 @@ struct weir_ruling {
 };
 /* Decides a request by all rules that apply, all or nothing.  ask->key is ignored, ask->cost is
  * multiplied by the rules' own.  A request to which no rule applies is allowed.  At most
- * WEIR_ALL_MAX limits are asked: those of enforcing rules, then of rules in shadow, in order. */
+ * WEIR_ALL_MAX limits are asked: those of enforcing rules, then of rules in shadow, in order.
+ * Guards are not asked: weir_check_enter asks them too. */
 WEIR_API bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n,
                          const struct weir_ask *ask, struct weir_ruling *ruling);
 

@@ -101,6 +101,7 @@ static ngx_int_t conclude(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
         weir_check_undo(ruled->weir, ruled->taken, ruled->visit.ask.now);
     ruled->taken = NULL;
     ngx_weir_req_give_back(ctx);
+    ctx->conn_back = !ctx->in && ctx->n_held > 0;
     if (!ctx->in)
         ngx_weir_conn_exit(ctx);
     ctx->refused = r;

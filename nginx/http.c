@@ -36,10 +36,33 @@ struct ngx_weir_ctx *ngx_weir_ctx_get(ngx_http_request_t *r)
     return memo->ctx = ctx;
 }
 
+/* It was refused, and this is the page of the refusal or a part of that page. */
+static bool is_page(const ngx_http_request_t *r, const struct ngx_weir_ctx *ctx)
+{
+    while (r != r->main && r != ctx->refused)
+        r = r->parent;
+    return r == ctx->refused;
+}
+
 /* The rules have not decided yet.  The page of a refusal costs nothing. */
 static bool is_unruled(const ngx_http_request_t *r, const struct ngx_weir_ctx *ctx)
 {
-    return ctx == NULL || (ctx->refused != r && (ctx->ruled == NULL || ctx->ruled->open));
+    return ctx == NULL || (!is_page(r, ctx) && (ctx->ruled == NULL || ctx->ruled->open));
+}
+
+/* A part that has back what it gave is asked again where the page has limits of its kind. */
+static void forget_given_back(const struct ngx_weir_loc *loc, struct ngx_weir_memo *memo)
+{
+    struct ngx_weir_ctx *ctx = memo->ctx;
+
+    if (ctx->req_back && loc->req.limits != NULL) {
+        memo->req = NGX_WEIR_NONE;
+        ctx->req_back = false;
+    }
+    if (ctx->conn_back && loc->conn.limits != NULL) {
+        memo->conn = NGX_WEIR_NONE;
+        ctx->conn_back = false;
+    }
 }
 
 static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
@@ -56,17 +79,12 @@ static ngx_int_t ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
     return code;
 }
 
-/* Another subrequest was refused: so is this one.  The error page may have subrequests too. */
+/* Another subrequest was refused: so is this one. */
 static ngx_int_t refuse_too(ngx_http_request_t *r, const struct ngx_weir_loc *loc,
                             const struct ngx_weir_memo *memo)
 {
     const struct ngx_weir_ctx *ctx = memo->ctx;
-    ngx_http_request_t *outer = r;
 
-    while (outer != r->main && outer != ctx->refused)
-        outer = outer->parent;
-    if (outer == ctx->refused)
-        return NGX_DECLINED;
     return memo->req == NGX_WEIR_REJECTED ? (ngx_int_t)loc->req.status
            : memo->conn == NGX_WEIR_REJECTED
                ? (ngx_int_t)loc->conn.status
@@ -92,9 +110,11 @@ static ngx_int_t handle(ngx_http_request_t *r)
     struct ngx_weir_memo *memo = ngx_weir_memo_of(r);
     if (memo->ctx != NULL && memo->ctx->waiter != NULL)
         return memo->ctx->waiter == r ? NGX_AGAIN : ngx_weir_wait_behind(r, memo->ctx);
-    bool refused = memo->ctx != NULL && memo->ctx->refused != NULL;
-    if (refused && r != r->main) /* else it goes on without a part, or to a page */
-        return refuse_too(r, loc, memo);
+    if (memo->ctx != NULL && memo->ctx->refused != NULL) {
+        if (r != r->main && !is_page(r, memo->ctx)) /* else it goes on without a part */
+            return refuse_too(r, loc, memo);
+        forget_given_back(loc, memo);
+    }
     ngx_int_t code = ask(r, loc, memo);
     if (code == NGX_DECLINED && memo->ctx != NULL) { /* it is in: the units are used */
         memo->ctx->n_taken = 0;

@@ -207,6 +207,7 @@ struct ngx_weir_ctx {
     struct ngx_weir_held only;   /* ... if there is one limit: it saves an allocation */
     ngx_uint_t n_held;
     bool in;                      /* it was let in with these, and holds them until its end */
+    bool req_back, conn_back;     /* a refusal has given back what weir_req, weir_conn gave */
     struct ngx_weir_ruled *ruled; /* NULL: not asked */
 };
 

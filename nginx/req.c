@@ -209,6 +209,7 @@ void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx)
 {
     weir_time now = weir_table_now(ctx->table);
 
+    ctx->req_back = ctx->req_back || ctx->n_taken > 0;
     for (ngx_uint_t i = 0; i < ctx->n_taken; i++)
         (void)weir_settle(&ctx->taken[i], 0, now); /* what time has not given back */
     ctx->n_taken = 0;

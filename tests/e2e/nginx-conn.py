@@ -125,6 +125,39 @@ def test_N2_a_page_of_a_refusal_is_limited_too(module):
         assert held[0].answer().status == 200
 
 
+def test_N2_a_page_is_limited_by_what_its_refusal_gave_back(module):
+    """weir_conn refuses, and weir_req has its unit back: the page takes one of its own."""
+    http = ZONE + "".join("weir_req_zone $arg_k zone=%s:1m rate=1r/h;" % name for name in "rp")
+    server = """location / { weir_req zone=r burst=1 nodelay; weir_conn c 1; error_page 429 = @more;
+                             %s }
+                location @more { weir_req zone=p; try_files /index.html =404; }""" % PROXY
+    with nginx_with(module, None, http, server) as nginx, Backend(nginx) as backend:
+        held = enter(nginx, backend, "/?k=a")
+        assert nginx.statuses(3, "/?k=a") == [200, 429, 429]
+        backend.answer(held[1])
+        assert held[0].answer().status == 200
+        held = enter(nginx, backend, "/?k=a")  # the refusals took nothing of r
+        backend.answer(held[1])
+        assert held[0].answer().status == 200
+
+
+def test_N2_parts_of_a_page_of_a_refusal_are_limited_too(module):
+    http = ZONE + "weir_req_zone $arg_r zone=r:1m rate=1r/h;"
+    server = """location / { weir_req zone=r; error_page 429 /page; try_files /index.html =404; }
+                location = /page { ssi on; ssi_types text/plain; alias {folder}/html/page; }
+                location /part { weir_conn c 1; %s }""" % PROXY
+    with nginx_with(module, None, http, server) as nginx, Backend(nginx) as backend:
+        with open(nginx.path("html/page"), "w") as page:
+            page.write('<!--# include virtual="/part?k=a" -->')
+        assert nginx.get("/?r=1").status == 200
+        held = enter(nginx, backend, "/?r=1")
+        other = nginx.send("/?r=1")
+        until("it is decided", lambda: backend.is_asked() or nginx.logged("limiting conn"), 60)
+        assert not backend.is_asked()
+        backend.answer(held[1])
+        assert b"ok" in held[0].answer().body and b"ok" not in other.answer().body
+
+
 def kill_a_worker(module, http, limit, main="", patient=True):
     """Whether the key of a worker that was killed comes free."""
     server = "location / { %s %s }" % (limit, PROXY)

@@ -235,6 +235,23 @@ def test_N4_connections_once_for_a_request_and_its_redirects(module):
         assert nginx.statuses(7, "/?k=a", X_Client="ann") == [200] * 5 + [429] * 2
 
 
+def test_N4_a_page_that_the_rules_lead_to_is_limited_by_connections(module):
+    """They refuse, and weir_conn has its permit back: the page needs one too."""
+    http = HTTP + "weir_conn_zone $arg_k zone=c:1m;"
+    server = """location / { weir_conn c 9; error_page 429 = @more; try_files /index.html =404; }
+                location @more { weir_conn c 1; proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, RULES, http, server) as nginx, Backend(nginx) as backend:
+        assert nginx.statuses(5, "/?k=a", X_Client="ann") == [200] * 5
+        for _ in range(2):
+            held = nginx.send("/?k=a", X_Client="ann")
+            connection = backend.accept()
+            other = nginx.send("/?k=a", X_Client="ann")
+            until("it is decided", lambda o=other: o.is_answered() or backend.is_asked(), 60)
+            assert other.is_answered() and other.answer().status == 429
+            backend.answer(connection)
+            assert held.answer().status == 200
+
+
 def test_N2_a_part_that_is_refused_frees_no_connection(module):
     """The request goes on without its part, and is in progress."""
     http = HTTP + "weir_conn_zone $arg_c zone=c:1m;"

@@ -81,7 +81,8 @@ struct weir__header {
     uint32_t holders_next;                     /* where the next place for a holder is looked for */
     uint32_t bell;         /* changes when somebody who waits for a permit is to look; a futex */
     int64_t holders_at;    /* when it was last looked which holders are alive */
-    uint64_t holders_lost; /* that died with the table attached */
+    uint64_t holders_lost; /* that died with the table attached; of those found when it was put in
+                              order, only one more */
     uint64_t lost_then;    /* holders_lost when the table was last put in order */
     int64_t real_ahead;    /* the host's real time minus the table's ... */
     int64_t real_at;       /* ... when they were last compared, by the monotonic clock */

@@ -101,6 +101,7 @@ struct weir__agent_ask {
     bool lined, alone;          /* it is in the line of deadlines; no account can be asked */
     weir__agent_decide *decide; /* NULL: weir_check does ... */
     struct weir_entry *entry;   /* ... or, if there is one, weir_check_enter */
+    uint32_t caller;
     void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
     void *context;
     struct weir__agent_ask *next, *before; /* in that line; next: among those that are over, free */
@@ -158,7 +159,8 @@ struct weir_fleet {
     struct weir__agent_ask *free_asks, *first, *last; /* the line of deadlines */
     struct weir__agent_ask *over, **over_last;
     size_t fresh_asks;
-    void (*on_answered)(void *context); /* or NULL */
+    void (*on_answered)(void *context);               /* or NULL */
+    void (*on_freed)(void *context, uint32_t caller); /* or NULL */
     void *on_answered_context;
     uint64_t asks_alone; /* that were decided so here */
 

@@ -7,7 +7,8 @@
  *     waits ──► busy       the agent decides; granted or answered: `done` is called, then free
  *       ▲        │
  *       └────────┘         still too little
- *     waits ──► cancelled  by any thread; the agent frees it when it meets it
+ *     waits ──► cancelled  by any thread; the agent frees it when it meets it, and says so: until
+ *                          then its place is its caller's
  *     busy ──► busy and cancelled    by any thread: `done` is called soon, with a refusal unless it
  *                          was granted just then
  */
@@ -301,6 +302,8 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
         if (a->ruling.decision.reason == WEIR_DRY)
             refuse(a);
         a->done(a->context, &a->ruling, a->told);
+    } else if (f->on_freed) {
+        f->on_freed(f->on_answered_context, a->caller);
     }
     clear_place(a);
 }
@@ -377,6 +380,7 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     a->deadline = deadline_of(a, weir__agent_time(f));
     a->decide = decide;
     a->entry = ask->entry;
+    a->caller = list->caller;
     a->done = ask->done;
     a->context = ask->context;
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
@@ -395,20 +399,22 @@ void weir__agent_hand_over(struct weir_fleet *f, struct weir__agent_list *list)
 {
     if (list->first)
         weir__redis_thread_put_all(f->redis, &list->first->job, &list->last->job);
-    *list = (struct weir__agent_list){ NULL, NULL };
+    *list = (struct weir__agent_list){ 0 };
 }
 
-void weir__agent_on_answered(struct weir_fleet *f, void (*answered)(void *context), void *context)
+void weir__agent_on_answered(struct weir_fleet *f, void (*answered)(void *context),
+                             void (*freed)(void *context, uint32_t caller), void *context)
 {
     f->on_answered_context = context;
     f->on_answered = answered;
+    f->on_freed = freed;
 }
 
 bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
                     struct weir_ruling *ruling, char key[WEIR_KEY_TEXT], uint64_t *ticket)
 {
     struct weir__alone_rules alone = { .all = true };
-    struct weir__agent_list list = { NULL, NULL };
+    struct weir__agent_list list = { 0 };
     struct weir_request r = { ask->attrs, ask->n, ask->ask };
 
     if (ask->entry ? f->host->enter(f->weir, &r, NULL, ask->entry, ruling, key)

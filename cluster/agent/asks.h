@@ -15,6 +15,7 @@ typedef bool weir__agent_decide(void *context, const struct weir__alone_rules *a
 /* Asks that are handed over together, by one wake-up of the agent.  Zeroed: none. */
 struct weir__agent_list {
     struct weir__agent_ask *first, *last;
+    uint32_t caller; /* of the next ask, for `freed` */
 };
 
 /* As weir_fleet_ask, for an ask that has found a purse dry.  `decide` may be NULL: weir_check does.
@@ -23,9 +24,9 @@ bool weir__agent_ask_by(struct weir_fleet *fleet, const struct weir_fleet_ask *a
                         weir__agent_decide *decide, uint64_t *ticket,
                         struct weir__agent_list *list);
 void weir__agent_hand_over(struct weir_fleet *fleet, struct weir__agent_list *list);
-/* In the agent's thread, after `done` of several asks: so `done` need not wake anybody.  Set before
- * the first ask. */
+/* In the agent's thread: `answered` after `done` of several asks, so that `done` need not wake
+ * anybody; `freed` when an ask that was cancelled has left its place.  Set before the first ask. */
 void weir__agent_on_answered(struct weir_fleet *fleet, void (*answered)(void *context),
-                             void *context);
+                             void (*freed)(void *context, uint32_t caller), void *context);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "cluster/redis/ask.h"
 #include "server/base/complain.h"
+#include "server/serve/decide/units-wait.h"
 #include "server/serve/net/mailbox.h"
 #include "weir-fleet.h"
 
@@ -66,7 +67,7 @@ int weir__node_join(struct weir__server *server, struct weir_error *error)
                    : weir__fail(error, WEIR_NO_MEMORY, "no memory");
     free(table);
     if (code == WEIR_OK)
-        weir__agent_on_answered(server->fleet, wake_loops, server);
+        weir__agent_on_answered(server->fleet, wake_loops, weir__units_wait_freed, server);
     return code;
 }
 

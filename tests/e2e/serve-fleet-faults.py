@@ -4,6 +4,7 @@ faults: what passes is never more than stated, and every ask is answered once, i
 
 Bounds are counts: a meter with burst b and rate r lets b + r (T + life) pass in a time T, which is
 measured."""
+import collections
 import contextlib
 import ctypes
 import itertools
@@ -11,6 +12,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -155,6 +157,51 @@ def test_D5_a_slow_redis_delays_nobody_beyond_within(weir):
         assert [(answer[0], answer[8]) for answer in answers] == [(0, "alone")] * 3 + [
             (1, "granted")], answers
         assert a.fleet["asks_alone"] == 3, a.fleet
+
+
+def test_D5_checks_that_are_cancelled_keep_nobody_out(weir):
+    """Redis and the clock stand still.  Of 4096 places an address gets half: also one whose clients
+    leave theirs, again and again, for which draws are under way all the same."""
+    if has_sanitizer(weir, "asan") or has_sanitizer(weir, "tsan"):
+        return
+    told, reasons = Told(), collections.Counter()
+    with Redis() as redis, Node(weir, url(redis), "a", rules=HOURLY % (20, "10s", "closed"),
+                                threads=1, env=told.env(weir)) as a:
+        until("it has joined", lambda: told.step(10) or a.is_ready(1), state=lambda: str(a.fleet))
+        redis.process.send_signal(signal.SIGSTOP)
+        for i in range(8):
+            draws = a.fleet["draws"]
+            checks = [{"attributes": {"user": "%d-%d" % (i, k)}} for k in range(1000)]
+            with contextlib.closing(a.http()) as gone:
+                gone.connection.request("POST", "/v1/check/batch", json.dumps({"checks": checks}))
+                until("they wait", lambda: a.fleet["draws"] > draws or is_answered(gone))
+                gone.connection.sock.shutdown(socket.SHUT_WR)
+                answers = json.loads(gone.connection.getresponse().read())["answers"]
+            reasons.update(answer["reason"] for answer in answers)
+        assert reasons["cancelled"] + reasons["dry"] == 8000, reasons
+        assert 1000 <= reasons["cancelled"] <= 2048, reasons
+        door = "127.0.0.1", a.ports["resp"]
+        with socket.create_connection(door, 60, ("127.0.0.2", 0)) as other:
+            other.sendall(encode(("WEIR.CHECK", "user", "ann")))
+            redis.process.send_signal(signal.SIGCONT)
+            answer = b""
+            while answer.count(b"\r\n") < 12:  # its numbers, its rule and its reason
+                answer += other.recv(1000)
+            assert b"granted" in answer, answer
+        until("all places are free", lambda: told.step(10) or batch_passes(a))
+
+
+def is_answered(http):
+    return bool(select.select([http.connection.sock], [], [], 0)[0])
+
+
+def batch_passes(node):
+    """A thousand checks find places."""
+    checks = [{"attributes": {"user": "later %d" % k}} for k in range(1000)]
+    with contextlib.closing(node.http()) as client:
+        client.connection.request("POST", "/v1/check/batch", json.dumps({"checks": checks}))
+        answers = json.loads(client.connection.getresponse().read())["answers"]
+    return all(answer["allowed"] for answer in answers)
 
 
 def test_D5_redis_full(weir):
@@ -758,7 +805,8 @@ def test_S5_asks_beyond_a_share_are_counted(weir):
 
 
 # In every test run; with --long all.
-QUICK = ["test_D5_redis_stopped", "test_D5_redis_full", "test_D3_node_stopped",
+QUICK = ["test_D5_checks_that_are_cancelled_keep_nobody_out", "test_D5_redis_stopped",
+         "test_D5_redis_full", "test_D3_node_stopped",
          "test_D5_a_slow_redis_delays_nobody_beyond_within", "test_D3_two_fleets_on_one_redis",
          "test_D3_odd_keys", "test_S5_asks_beyond_a_share_are_counted"]
 

@@ -207,8 +207,8 @@ def test_D3_a_client_that_closes_while_its_check_waits_is_not_charged(weir):
                 gone.send("WEIR.ENTER", "ATTRIBUTES", "user", "ann")
             with socket.create_connection(("127.0.0.1", a.ports["http"])) as gone:
                 body = b'{"attributes":{"user":"ann"}}'
-                gone.sendall(b"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" %
-                             (len(body), body))
+                gone.sendall(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\n"
+                             b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         for i in range(10):
             assert resp("ECHO", i) == str(i)
         redis.process.send_signal(signal.SIGCONT)

@@ -16,12 +16,14 @@ struct weir__units_wait_enter {
     struct weir__entered entered;
     uint64_t ticket;
     struct weir__fair_user fair_user; /* of one of the agent's places */
+    bool cancelled;                   /* the agent gives that back */
     weir_time began;
 };
 
 static void free_wait(struct weir__units_wait_enter *w)
 {
-    weir__units_wait_give(w->loop->server, w->fair_user);
+    if (!w->cancelled)
+        weir__units_wait_give(w->loop->server, w->fair_user);
     weir__arena_clear(&w->bytes);
     free(w);
 }
@@ -101,6 +103,7 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
     conn->units_wait_enter = w;
     conn->held = true;
     weir__mailbox_expect(loop);
+    loop->units_waits.caller = weir__units_wait_caller(w->fair_user);
     if (weir__enter_copy(&w->bytes, &w->enter) && weir__later_copy(&w->bytes, &w->later) &&
         weir__agent_ask_by(loop->server->fleet, &ask, decide, &w->ticket, &loop->units_waits))
         return true;
@@ -137,6 +140,7 @@ void weir__units_wait_enter_cancel(struct weir__conn *conn)
 
     if (!weir_fleet_cancel(w->loop->server->fleet, w->ticket))
         return;
+    w->cancelled = true;
     w->entered =
         (struct weir__entered){ .ruling = { .decision.reason = WEIR_CANCELLED, .level = 3 },
                                 .uncounted = true };
@@ -151,6 +155,7 @@ void weir__units_wait_enter_abandon(struct weir__conn *conn)
     w->conn = NULL;
     if (!weir_fleet_cancel(w->loop->server->fleet, w->ticket))
         return;
+    w->cancelled = true;
     weir__mailbox_forgo(w->loop);
     free_wait(w);
 }

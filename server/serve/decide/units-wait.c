@@ -64,7 +64,7 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
  * nothing. */
 static void settle(struct weir__units_wait *w, struct one *one)
 {
-    if (one->placed)
+    if (one->placed && !one->cancelled)
         weir__units_wait_give(w->loop->server, one->fair_user);
     one->id.now = weir__loop_now(w->loop);
     if (!one->cancelled || w->conn)
@@ -104,6 +104,17 @@ bool weir__units_wait_take(struct weir__conn *conn)
 void weir__units_wait_give(struct weir__server *server, struct weir__fair_user fair_user)
 {
     weir__fair_use_give_place(server->fair_use, WEIR__POOL_UNITS_WAITS, fair_user);
+}
+
+uint32_t weir__units_wait_caller(struct weir__fair_user fair_user)
+{
+    return (uint32_t)fair_user.address << 16 | fair_user.connection;
+}
+
+void weir__units_wait_freed(void *server, uint32_t caller)
+{
+    weir__units_wait_give(server,
+                          (struct weir__fair_user){ (uint16_t)(caller >> 16), (uint16_t)caller });
 }
 
 static void make_one(struct weir__units_wait *w, const struct weir__check *check, size_t i)
@@ -173,6 +184,7 @@ static void ask(struct weir__units_wait *w, struct one *one)
         .context = one
     };
 
+    w->loop->units_waits.caller = weir__units_wait_caller(one->fair_user);
     one->waits = one->placed &&
                  weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &w->loop->units_waits);
     if (one->waits)

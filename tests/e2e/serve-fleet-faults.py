@@ -20,7 +20,7 @@ import time
 
 from fleeting import HOURLY, LONG, Load, Node, Wire, back, joined, nodes_on_cluster, passed, url
 from redising import Redis, until
-from serving import Resp, Told, ask_for_successor, encode, has_sanitizer, run_tests
+from serving import Resp, Told, ask_for_successor, encode, run_tests, takes_a_clock
 
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # a successor's parent ends
@@ -129,7 +129,7 @@ def test_D5_a_slow_redis_delays_nobody_beyond_within(weir):
     """By a clock that is told, so that a busy host changes nothing.  Redis stands still: an ask is
     answered when the clock says that its time is over, and not before.  One that can wait longer
     has its units when Redis goes on."""
-    if has_sanitizer(weir, "asan") or has_sanitizer(weir, "tsan"):
+    if not takes_a_clock(weir):
         return
     told, keys = Told(), ["user", "account", "account user team", "team"]
     with Redis() as redis, contextlib.ExitStack() as stack, \
@@ -162,7 +162,7 @@ def test_D5_a_slow_redis_delays_nobody_beyond_within(weir):
 def test_D5_checks_that_are_cancelled_keep_nobody_out(weir):
     """Redis and the clock stand still.  Of 4096 places an address gets half: also one whose clients
     leave theirs, again and again, for which draws are under way all the same."""
-    if has_sanitizer(weir, "asan") or has_sanitizer(weir, "tsan"):
+    if not takes_a_clock(weir):
         return
     told, reasons = Told(), collections.Counter()
     with Redis() as redis, Node(weir, url(redis), "a", rules=HOURLY % (20, "10s", "closed"),
@@ -350,7 +350,7 @@ def test_D3_a_quiet_node_loses_no_units(weir):
 
 def test_D3_clock_an_hour_off(weir):
     """Only Redis's clock counts."""
-    if has_sanitizer(weir, "asan") or has_sanitizer(weir, "tsan"):
+    if not takes_a_clock(weir):
         return
     library = os.path.join(os.path.dirname(os.path.abspath(weir)), "tests", "shifted-clock.so")
     rules = HOURLY % (40, "10s", "closed")

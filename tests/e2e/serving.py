@@ -430,6 +430,14 @@ def has_sanitizer(weir, which):
         return b"__%s_init" % which.encode() in program.read()
 
 
+def takes_a_clock(weir):
+    """Whether a clock can be preloaded into the program: not beside a sanitizer."""
+    if has_sanitizer(weir, "asan") or has_sanitizer(weir, "tsan"):
+        print("skipped: no clock beside a sanitizer")
+        return False
+    return True
+
+
 def memory_of(pid):
     """Bytes of the process's own memory: without the table, whose pages are shared."""
     with open("/proc/%d/status" % pid) as file:

@@ -95,7 +95,7 @@ static void write_bytes(struct account *a, const unsigned char *bytes, size_t le
         to = (unsigned char *)redis.StringDMA(a->key, &room, REDIS_WRITE);
     }
     memcpy(to, bytes, len);
-    written_string(a->context, a->key, a->name, bytes, len, expiry_of(a, now));
+    tell_written(a->context, a->key, a->name, bytes, len, expiry_of(a, now));
 }
 
 static bool is_fresh(const struct account *a)

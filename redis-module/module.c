@@ -134,7 +134,7 @@ int RedisModule_OnLoad(struct redis_context *context, struct redis_string **word
         return REDIS_ERR;
     module_test_clock = test_clock ? 0 : -1;
     redis.SetModuleOptions(context, REDIS_SIGNALS_ITSELF);
-    written_begin(context);
+    tell_begin(context);
     return REDIS_OK;
 }
 
@@ -142,6 +142,6 @@ int RedisModule_OnUnload(struct redis_context *context)
 {
     (void)context;
     limits_end();
-    written_end();
+    tell_end();
     return REDIS_OK;
 }

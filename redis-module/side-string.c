@@ -34,6 +34,6 @@ void side_string_write(struct redis_context *context, struct redis_string *name,
     life += module_test_clock >= 0 ? 3600 * 1000 : 0; /* a test's clock stands still */
     redis.StringTruncate(key, len);
     memcpy(redis.StringDMA(key, &room, REDIS_WRITE), bytes, len);
-    written_string(context, key, name, bytes, len, redis.Milliseconds() + life);
+    tell_written(context, key, name, bytes, len, redis.Milliseconds() + life);
     redis.CloseKey(key);
 }

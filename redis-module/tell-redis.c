@@ -34,14 +34,14 @@ static bool hear_of(struct redis_context *context, uint64_t id)
            REDIS_OK;
 }
 
-void written_begin(struct redis_context *context)
+void tell_begin(struct redis_context *context)
 {
     pxat = redis.CreateString(NULL, "PXAT", 4);
     hears = hear_of(context, REDIS_EVENT_ROLE) && hear_of(context, REDIS_EVENT_FORK);
     is_old = true;
 }
 
-void written_end(void)
+void tell_end(void)
 {
     redis.FreeString(NULL, pxat);
 }
@@ -93,8 +93,8 @@ static void expire(struct redis_key *key, long long expiry)
     }
 }
 
-void written_string(struct redis_context *context, struct redis_key *key, struct redis_string *name,
-                    const unsigned char *bytes, size_t len, long long expiry)
+void tell_written(struct redis_context *context, struct redis_key *key, struct redis_string *name,
+                  const unsigned char *bytes, size_t len, long long expiry)
 {
     char text[20], *end = text + sizeof(text);
 
@@ -109,7 +109,7 @@ void written_string(struct redis_context *context, struct redis_key *key, struct
     }
 }
 
-void written_nothing(struct redis_context *context, struct redis_string *name)
+void tell_deleted(struct redis_context *context, struct redis_string *name)
 {
     redis.SignalModifiedKey(context, name);
     redis.Replicate(context, "DEL", "s", name);

@@ -5,13 +5,13 @@
 #include "redis-module/redis-api.h"
 
 /* When the module is loaded, and unloaded. */
-void written_begin(struct redis_context *context);
-void written_end(void);
+void tell_begin(struct redis_context *context);
+void tell_end(void);
 
 /* An open key has these bytes now; it shall expire then, in ms. */
-void written_string(struct redis_context *context, struct redis_key *key, struct redis_string *name,
-                    const unsigned char *bytes, size_t len, long long expiry);
+void tell_written(struct redis_context *context, struct redis_key *key, struct redis_string *name,
+                  const unsigned char *bytes, size_t len, long long expiry);
 /* A key is gone. */
-void written_nothing(struct redis_context *context, struct redis_string *name);
+void tell_deleted(struct redis_context *context, struct redis_string *name);
 
 #endif

@@ -580,7 +580,7 @@ static void delete_key(struct redis_context *context, struct redis_string *name)
 
     redis.DeleteKey(key);
     redis.CloseKey(key);
-    written_nothing(context, name);
+    tell_deleted(context, name);
 }
 
 int verb_reset(struct redis_context *context, struct redis_string **words, int n)

@@ -72,6 +72,14 @@ static bool is_replicated(struct redis_context *context)
     return is_heard;
 }
 
+/* With rename-command there may be no SET or DEL.  Then replicas decide by themselves, once for
+ * each key that was written: they count too much rather than nothing. */
+static void replicated(struct redis_context *context, int code)
+{
+    if (code != REDIS_OK)
+        redis.ReplicateVerbatim(context);
+}
+
 /* As digits, which end at `end`.  Redis would make three things of a number. */
 static char *put_digits(char *end, uint64_t n)
 {
@@ -102,8 +110,8 @@ void tell_written(struct redis_context *context, struct redis_key *key, struct r
     redis.SignalModifiedKey(context, name);
     if (is_replicated(context)) {
         char *digits = put_digits(end, (uint64_t)expiry);
-        redis.Replicate(context, "SET", "sbsb", name, (const char *)bytes, len, pxat, digits,
-                        (size_t)(end - digits));
+        replicated(context, redis.Replicate(context, "SET", "sbsb", name, (const char *)bytes, len,
+                                            pxat, digits, (size_t)(end - digits)));
     } else {
         redis.ReplicateVerbatim(context);
     }
@@ -112,5 +120,5 @@ void tell_written(struct redis_context *context, struct redis_key *key, struct r
 void tell_deleted(struct redis_context *context, struct redis_string *name)
 {
     redis.SignalModifiedKey(context, name);
-    redis.Replicate(context, "DEL", "s", name);
+    replicated(context, redis.Replicate(context, "DEL", "s", name));
 }

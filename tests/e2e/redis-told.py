@@ -63,6 +63,20 @@ def test_a_replica_that_comes_later(module):
             compare(master, replica)
 
 
+def test_commands_that_are_renamed(module):
+    """Without SET and DEL a replica decides by itself: it misses nothing."""
+    renamed = [word for name in ("SET", "DEL") for word in ("--rename-command", name, "OUR" + name)]
+    with Redis(module, *renamed) as master, Redis(module, *renamed) as replica:
+        replica.ok("REPLICAOF", "127.0.0.1", master.port)
+        until("it is in step", lambda: link_is_up(replica))
+        for _ in range(3):
+            master.ok("WEIR.TAKE", "a", "fixed-window 9/1w")
+        master.ok("WEIR.TAKE", "b", "fixed-window 9/1w")
+        assert master.ok("WEIR.RESET", "b") == 1
+        assert master.ok("WAIT", 1, 30000) == 1
+        assert replica.ok("WEIR.INFO", "a")[7] == 6 and replica("WEIR.INFO", "b") is None
+
+
 def test_a_replica_that_lost_its_connection(module):
     with Redis(module) as master, replica_of(master, module) as replica:
         compare(master, replica)

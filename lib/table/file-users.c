@@ -93,14 +93,26 @@ struct weir__pids weir__table_users(const char *path, bool locked)
     return out;
 }
 
-/* Whether to give up. */
-static int look(const char *path, int ms, const struct weir__patience *patience,
+/* The kernel's list may lack a lock while others come and go: it tells them a page at a time. */
+static struct weir__pids find_locker(const char *path)
+{
+    struct weir__pids pids = { .text = "" };
+
+    for (int i = 0; i < 3 && *pids.text == '\0'; i++)
+        pids = weir__table_users(path, true);
+    return pids;
+}
+
+/* Whether to give up.  `named`: the locker has been, at an earlier look. */
+static int look(const char *path, int ms, const struct weir__patience *patience, bool *named,
                 struct weir_error *error)
 {
-    struct weir__pids pids = weir__table_users(path, true);
-    bool vain = !patience->waits || ms >= pids.patience_ms;
+    struct weir__pids pids = find_locker(path);
+    bool unnamed = *pids.text == '\0',
+         vain = !patience->waits || ms >= (*named && unnamed ? WAIT_MS : pids.patience_ms);
     struct weir_error why;
 
+    *named = *named || !unnamed;
     weir__fail(&why, WEIR_SYSTEM, "'%s' is locked by another process%s%s%s%s", path,
                *pids.text ? ", pid" : "", pids.text, pids.stopped ? ", which is stopped" : "",
                ms >= WAIT_MS ? ": gave up after 30 seconds"
@@ -118,11 +130,13 @@ static int look(const char *path, int ms, const struct weir__patience *patience,
 int weir__file_share(int fd, const char *path, const struct weir__patience *patience,
                      struct weir_error *error)
 {
+    bool named = false;
+
     for (int ms = 0; flock(fd, LOCK_SH | LOCK_NB) != 0; ms += STEP_MS) {
         if (errno != EWOULDBLOCK)
             return weir__fail_errno(error, "cannot lock table", path);
         bool due = ms == 0 ? !patience->waits : ms % LOOK_MS == 0;
-        int code = due ? look(path, ms, patience, error) : WEIR_OK;
+        int code = due ? look(path, ms, patience, &named, error) : WEIR_OK;
         if (code)
             return code;
         weir__clock_sleep(STEP_MS * WEIR_MILLISECOND);

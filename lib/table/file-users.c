@@ -93,7 +93,7 @@ struct weir__pids weir__table_users(const char *path, bool locked)
     return out;
 }
 
-/* The kernel's list may lack a lock while others come and go: it tells them a page at a time. */
+/* The kernel's list may lack a lock while others come and go: it is read a piece at a time. */
 static struct weir__pids find_locker(const char *path)
 {
     struct weir__pids pids = { .text = "" };

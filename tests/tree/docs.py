@@ -8,7 +8,9 @@
     rooms   the sources that architecture.md lists for a room are in that room
     sources named in comments (take.c, table/take.h) are in the tree
 
-Decisions are history: only their links are checked.
+    index   docs/decisions/README.md has a line for each decision, with its title
+
+Decisions are history: apart from that only their links are checked.
 """
 import glob
 import os
@@ -77,6 +79,28 @@ def unknown_sources(files):
                         if name not in MADE)
 
 
+def decision_line(path):
+    """A decision's line in the index: its number, title, and the decision that overtook it."""
+    text, name = read(path), os.path.basename(path)
+    title = re.match(r"# (\d{4})\. (.+)\n", text)
+    overtaken = re.search(r"^\*\*Overtaken( in part)?\*\* by\s\[(\d{4})\]", text, re.M)
+    if not title or title[1] != name[:4]:
+        return None
+    return "* [%s](%s) %s%s" % (name[:4], name, title[2], " (overtaken%s by %s)" % (
+        overtaken[1] or "", overtaken[2]) if overtaken else "")
+
+
+def decisions(index):
+    """(file, what) where a decision and the index do not agree."""
+    lines = read(index).splitlines()
+    for path in sorted(glob.glob("docs/decisions/[0-9]*.md")):
+        line = decision_line(path)
+        if line is None:
+            yield path, "does not begin with # %s. and a title" % os.path.basename(path)[:4]
+        elif lines.count(line) != 1:
+            yield index, "needs once, under its subject: " + line
+
+
 def main():
     os.chdir(sys.argv[1])
     files = list_files(".")
@@ -89,6 +113,7 @@ def main():
     found += [("docs/architecture.md", what)
               for what in misplaced_sources("docs/architecture.md", set(files))]
     found += list(unknown_sources(files))
+    found += list(decisions("docs/decisions/README.md"))
     for page, what in found:
         print("%s: %s" % (page, what))
     print("%d pages, %d failed" % (len(pages), len(found)))

@@ -7,9 +7,7 @@
 
 #include "guard/guard.h"
 
-#define SWEEP        (WEIR_SECOND / 4) /* between two sweeps */
-#define GRAIN        WEIR__PERMIT_GRAIN
-#define TIME_MASK    WEIR__PERMIT_TIMES
+#define SWEEP        (WEIR_SECOND / 4)    /* between two sweeps */
 #define LAPSE        (600 * WEIR_SECOND)  /* without a sweep; then callers catch up first */
 #define UNASKED      (4 * SWEEP)          /* likewise: nobody asks this guard */
 #define LEASE_MAX    (3600 * WEIR_SECOND) /* of all guards; more is damage */
@@ -83,12 +81,12 @@ static void forget_lease(struct weir__guard_record *r, const struct weir__guard_
 bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
 {
     weir_time longest = lease_of(guard->record, weir__guard_plan_of(guard));
-    uint64_t lease = (uint64_t)(longest >> GRAIN) + 1, there[2], age;
+    uint64_t lease = (uint64_t)(longest >> WEIR__PERMIT_GRAIN) + 1, there[2], age;
 
     if (permit->seat >= WEIR__GUARD_SEATS)
         return false;
     weir__load_pair(&guard->held.seats[permit->seat].word, there);
-    age = ((there[0] >> 43) - (permit->word >> 43)) & TIME_MASK;
+    age = ((there[0] >> 43) - (permit->word >> 43)) & WEIR__PERMIT_TIMES;
     if (weir__permit_weight(there[0]) == 0 || age > lease ||
         there[1] != weir__held_renewed(there[1], permit->word) ||
         !weir__permit_is_same(permit->word, there[0]) ||
@@ -119,7 +117,7 @@ static int64_t least_age(weir_time lease, weir_time since)
 {
     weir_time ahead = lease / 2 > LAPSE ? lease / 2 : LAPSE;
 
-    return (since > 2 * LAPSE ? since - LAPSE - ahead : -lease) / (1 << GRAIN) - 1;
+    return (since > 2 * LAPSE ? since - LAPSE - ahead : -lease) / (1 << WEIR__PERMIT_GRAIN) - 1;
 }
 
 static weir_time unswept(int64_t sweep_at, weir_time now)
@@ -130,10 +128,10 @@ static weir_time unswept(int64_t sweep_at, weir_time now)
 static bool is_over(const struct sweep *s, uint64_t word)
 {
     uint32_t holder = weir__permit_holder(word);
-    uint64_t behind = ((uint64_t)s->now >> GRAIN) - (word >> 43) - (uint64_t)s->least;
-    int64_t age = s->least + (int64_t)(behind & TIME_MASK);
+    uint64_t behind = ((uint64_t)s->now >> WEIR__PERMIT_GRAIN) - (word >> 43) - (uint64_t)s->least;
+    int64_t age = s->least + (int64_t)(behind & WEIR__PERMIT_TIMES);
 
-    if (age > (s->lease >> GRAIN) + 1)
+    if (age > (s->lease >> WEIR__PERMIT_GRAIN) + 1)
         return true;
     return holder != 0 && weir__get(&s->guard->table->holders[holder].pid) == 0;
 }
@@ -259,12 +257,12 @@ static void note_reclaimed(struct weir_guard *guard, int64_t reclaimed, weir_tim
 static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__hanging *out)
 {
     const struct weir__breaker *b = &s->guard->record->breaker;
-    uint64_t age = (((uint64_t)s->now >> GRAIN) - (word >> 43)) & TIME_MASK;
-    weir_time began = s->now - (weir_time)(age << GRAIN);
+    uint64_t age = (((uint64_t)s->now >> WEIR__PERMIT_GRAIN) - (word >> 43)) & WEIR__PERMIT_TIMES;
+    weir_time began = s->now - (weir_time)(age << WEIR__PERMIT_GRAIN);
     uint8_t *probes = &out->probes[weir__permit_probe(word)];
 
-    if (age > (uint64_t)(s->lease >> GRAIN) + 1 ||
-        age <= (uint64_t)(s->plan->breaker.slow >> GRAIN) + 1)
+    if (age > (uint64_t)(s->lease >> WEIR__PERMIT_GRAIN) + 1 ||
+        age <= (uint64_t)(s->plan->breaker.slow >> WEIR__PERMIT_GRAIN) + 1)
         return 0; /* in the future, because the clock has stepped back; or not slow yet */
     if (weir__permit_probe(word) != 0) {
         *probes = (uint8_t)(*probes + (*probes < UINT8_MAX));
@@ -273,7 +271,7 @@ static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__h
     if (began < weir__get(&b->at) && weir__get(&b->at) <= s->now)
         return 0; /* an older episode's; unless the clock has stepped back */
     out->calls++;
-    out->alone += began > weir__get(&b->good) + ((weir_time)2 << GRAIN);
+    out->alone += began > weir__get(&b->good) + ((weir_time)2 << WEIR__PERMIT_GRAIN);
     out->oldest = out->calls == 1 || began < out->oldest ? began : out->oldest;
     return weir__permit_weight(word);
 }

@@ -31,33 +31,33 @@ static void make_date(struct weir__loop *loop, int64_t second)
     loop->date_second = second;
 }
 
-static void put_date(struct pen *pen, struct weir__loop *loop)
+static void put_date(struct weir__pen *pen, struct weir__loop *loop)
 {
     int64_t second = weir_table_real(loop->server->table, weir__loop_now(loop)) / WEIR_SECOND;
 
     if (second != loop->date_second || loop->date[0] == '\0')
         make_date(loop, second);
-    PUT(pen, "\r\nDate: ");
-    put(pen, loop->date, 29);
+    WEIR__PEN_PUT(pen, "\r\nDate: ");
+    weir__pen_put(pen, loop->date, 29);
 }
 
-static void put_status(struct pen *pen, int status)
+static void put_status(struct weir__pen *pen, int status)
 {
     if (status == 200) {
-        PUT(pen, "HTTP/1.1 200 OK");
+        WEIR__PEN_PUT(pen, "HTTP/1.1 200 OK");
         return;
     }
-    PUT(pen, "HTTP/1.1 ");
-    put_number(pen, status);
-    PUT(pen, " ");
-    put_text(pen, weir__http_status_text(status));
+    WEIR__PEN_PUT(pen, "HTTP/1.1 ");
+    weir__pen_number(pen, status);
+    WEIR__PEN_PUT(pen, " ");
+    weir__pen_text(pen, weir__http_status_text(status));
 }
 
 void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
                        struct weir__text headers, struct weir__text body)
 {
     struct weir__buffer *out = manner->out;
-    struct pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
+    struct weir__pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
     bool bodiless = status < 200 || status == 204 ||
                     status == 304; /* a body would be taken for the next answer */
 
@@ -66,23 +66,23 @@ void weir__http_answer(const struct weir__http_manner *manner, int status, const
     put_status(&pen, status);
     put_date(&pen, manner->loop);
     if (type && !bodiless) {
-        PUT(&pen, "\r\nContent-Type: ");
-        put_text(&pen, type);
+        WEIR__PEN_PUT(&pen, "\r\nContent-Type: ");
+        weir__pen_text(&pen, type);
     }
     if (!bodiless) {
-        PUT(&pen, "\r\nContent-Length: ");
-        put_number(&pen, (int64_t)body.len);
+        WEIR__PEN_PUT(&pen, "\r\nContent-Length: ");
+        weir__pen_number(&pen, (int64_t)body.len);
     }
-    PUT(&pen, "\r\n");
+    WEIR__PEN_PUT(&pen, "\r\n");
     if (headers.len)
-        put(&pen, headers.bytes, headers.len);
+        weir__pen_put(&pen, headers.bytes, headers.len);
     if (manner->close)
-        PUT(&pen, "Connection: close\r\n");
+        WEIR__PEN_PUT(&pen, "Connection: close\r\n");
     else if (manner->old)
-        PUT(&pen, "Connection: keep-alive\r\n");
-    PUT(&pen, "\r\n");
+        WEIR__PEN_PUT(&pen, "Connection: keep-alive\r\n");
+    WEIR__PEN_PUT(&pen, "\r\n");
     if (!manner->head_only && !bodiless && body.len)
-        put(&pen, body.bytes, body.len);
+        weir__pen_put(&pen, body.bytes, body.len);
     out->len = (size_t)(pen.at - out->bytes);
 }
 

@@ -16,46 +16,46 @@
 /* --------------------------------------------------------------- rulings ---- */
 
 /* The members of a decision that there are in any case.  `known`: there is a limit. */
-static void put_ruling(struct pen *pen, const struct weir_ruling *r)
+static void put_ruling(struct weir__pen *pen, const struct weir_ruling *r)
 {
     const struct weir_decision *d = &r->decision;
     bool known = (r->rule != NULL && r->count > 0) || r->guard != NULL;
 
     if (d->allowed)
-        PUT(pen, "\"allowed\":true,\"rule\":");
+        WEIR__PEN_PUT(pen, "\"allowed\":true,\"rule\":");
     else
-        PUT(pen, "\"allowed\":false,\"rule\":");
-    put_name(pen, r->rule);
-    PUT(pen, ",\"limit\":");
-    put_number_or_null(pen, known ? d->limit : -1);
-    PUT(pen, ",\"remaining\":");
-    put_number_or_null(pen, !known ? -1 : d->remaining < 0 ? 0 : d->remaining);
-    PUT(pen, ",\"retry_ms\":");
-    put_number_or_null(pen, weir__ask_retry_ms(d));
-    PUT(pen, ",\"reset_ms\":");
-    put_number_or_null(pen, weir__ask_ms(d->reset));
-    PUT(pen, ",\"wait_ms\":");
-    put_number_or_null(pen, weir__ask_ms(d->wait));
-    PUT(pen, ",\"level\":");
-    put_number(pen, r->level);
-    PUT(pen, ",\"reason\":");
-    put_name(pen, weir_reason_name((enum weir_reason)d->reason));
-    PUT(pen, ",\"applied\":");
-    put_number(pen, r->applied);
-    PUT(pen, ",\"shadow\":");
-    put_name(pen, r->shadow);
-    PUT(pen, ",\"list\":");
-    put_name(pen, r->list);
-    put_text(pen, r->fleet ? ",\"drawn\":true" : "");
+        WEIR__PEN_PUT(pen, "\"allowed\":false,\"rule\":");
+    weir__pen_name(pen, r->rule);
+    WEIR__PEN_PUT(pen, ",\"limit\":");
+    weir__pen_number_or_null(pen, known ? d->limit : -1);
+    WEIR__PEN_PUT(pen, ",\"remaining\":");
+    weir__pen_number_or_null(pen, !known ? -1 : d->remaining < 0 ? 0 : d->remaining);
+    WEIR__PEN_PUT(pen, ",\"retry_ms\":");
+    weir__pen_number_or_null(pen, weir__ask_retry_ms(d));
+    WEIR__PEN_PUT(pen, ",\"reset_ms\":");
+    weir__pen_number_or_null(pen, weir__ask_ms(d->reset));
+    WEIR__PEN_PUT(pen, ",\"wait_ms\":");
+    weir__pen_number_or_null(pen, weir__ask_ms(d->wait));
+    WEIR__PEN_PUT(pen, ",\"level\":");
+    weir__pen_number(pen, r->level);
+    WEIR__PEN_PUT(pen, ",\"reason\":");
+    weir__pen_name(pen, weir_reason_name((enum weir_reason)d->reason));
+    WEIR__PEN_PUT(pen, ",\"applied\":");
+    weir__pen_number(pen, r->applied);
+    WEIR__PEN_PUT(pen, ",\"shadow\":");
+    weir__pen_name(pen, r->shadow);
+    WEIR__PEN_PUT(pen, ",\"list\":");
+    weir__pen_name(pen, r->list);
+    weir__pen_text(pen, r->fleet ? ",\"drawn\":true" : "");
 }
 
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling)
 {
-    struct pen pen = { to };
+    struct weir__pen pen = { to };
 
-    PUT(&pen, "{");
+    WEIR__PEN_PUT(&pen, "{");
     put_ruling(&pen, ruling);
-    PUT(&pen, "}");
+    WEIR__PEN_PUT(&pen, "}");
     return pen.at;
 }
 
@@ -124,26 +124,26 @@ static int64_t at_least(int64_t n, int64_t least)
     return n < least ? least : n;
 }
 
-static void put_sf_integer(struct pen *pen, int64_t n)
+static void put_sf_integer(struct weir__pen *pen, int64_t n)
 {
-    put_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
+    weir__pen_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
 }
 
 /* r: units left.  t: allowed, until all are there again; refused, as Retry-After.  The reset is
  * that of the slowest limit that was asked, but the header is about one limit: so t is no more than
  * its window. */
-static void put_left(struct pen *pen, const struct weir_decision *d, weir_time window)
+static void put_left(struct weir__pen *pen, const struct weir_decision *d, weir_time window)
 {
     weir_time reset = window > 0 && d->reset > window ? window : d->reset,
               t = d->allowed ? reset : d->retry;
 
-    PUT(pen, ";r=");
+    WEIR__PEN_PUT(pen, ";r=");
     put_sf_integer(pen, d->remaining);
     if (t != WEIR_NEVER) {
-        PUT(pen, ";t=");
+        WEIR__PEN_PUT(pen, ";t=");
         put_sf_integer(pen, at_least(seconds_of(t), d->allowed ? 0 : 1));
     }
-    PUT(pen, "\r\n");
+    WEIR__PEN_PUT(pen, "\r\n");
 }
 
 int64_t weir__http_retry_seconds(weir_time retry)
@@ -151,114 +151,114 @@ int64_t weir__http_retry_seconds(weir_time retry)
     return at_least(seconds_of(retry), 1);
 }
 
-static void put_retry_after(struct pen *pen, const struct weir_decision *d)
+static void put_retry_after(struct weir__pen *pen, const struct weir_decision *d)
 {
     if (d->allowed || d->retry == WEIR_NEVER)
         return;
-    PUT(pen, "Retry-After: ");
-    put_number(pen, weir__http_retry_seconds(d->retry));
-    PUT(pen, "\r\n");
+    WEIR__PEN_PUT(pen, "Retry-After: ");
+    weir__pen_number(pen, weir__http_retry_seconds(d->retry));
+    WEIR__PEN_PUT(pen, "\r\n");
 }
 
-static void put_ruling_headers(struct pen *pen, const struct weir_ruling *r)
+static void put_ruling_headers(struct weir__pen *pen, const struct weir_ruling *r)
 {
     if (r->rule) {
-        PUT(pen, "RateLimit: ");
-        put_name(pen, r->rule);
+        WEIR__PEN_PUT(pen, "RateLimit: ");
+        weir__pen_name(pen, r->rule);
         put_left(pen, &r->decision, r->count > 0 ? r->window : 0);
     }
     if (r->rule && r->count > 0) {
-        PUT(pen, "RateLimit-Policy: ");
-        put_name(pen, r->rule);
-        PUT(pen, ";q=");
+        WEIR__PEN_PUT(pen, "RateLimit-Policy: ");
+        weir__pen_name(pen, r->rule);
+        WEIR__PEN_PUT(pen, ";q=");
         put_sf_integer(pen, r->count);
-        PUT(pen, ";w=");
+        WEIR__PEN_PUT(pen, ";w=");
         put_sf_integer(pen, at_least(seconds_of(r->window), 1));
-        PUT(pen, "\r\n");
+        WEIR__PEN_PUT(pen, "\r\n");
     }
     put_retry_after(pen, &r->decision);
-    PUT(pen, "Weir-Level: ");
-    put_number(pen, r->level);
-    PUT(pen, "\r\n");
+    WEIR__PEN_PUT(pen, "Weir-Level: ");
+    weir__pen_number(pen, r->level);
+    WEIR__PEN_PUT(pen, "\r\n");
 }
 
 /* "login: banned for 9m".  The reason is not known: the rule may have banned it, or an operator. */
-static void put_banned(struct pen *pen, weir_time left)
+static void put_banned(struct weir__pen *pen, weir_time left)
 {
-    PUT(pen, ": banned");
+    WEIR__PEN_PUT(pen, ": banned");
     if (left == WEIR_NEVER)
         return;
-    PUT(pen, " for ");
-    put_time(pen, left);
+    WEIR__PEN_PUT(pen, " for ");
+    weir__pen_time(pen, left);
 }
 
 /* "per-ip allows 10 in 1m; try again in 5.2s"; "...; now banned, try again in 15m": the refusal
  * that bans. */
-static void put_detail(struct pen *pen, const struct weir_ruling *r)
+static void put_detail(struct weir__pen *pen, const struct weir_ruling *r)
 {
     if (r->decision.reason == WEIR_DENIED) {
-        PUT(pen, "on a deny list");
+        WEIR__PEN_PUT(pen, "on a deny list");
         return;
     }
     if (r->rule)
-        put(pen, r->rule, strnlen(r->rule, 63));
+        weir__pen_put(pen, r->rule, strnlen(r->rule, 63));
     if (r->decision.reason == WEIR_TOO_MANY || r->decision.reason == WEIR_NO_ROOM ||
         r->decision.reason == WEIR_DRY || r->decision.reason == WEIR_ALONE) {
-        PUT(pen, ": ");
-        put_text(pen, refusal_of(&r->decision)->why);
+        WEIR__PEN_PUT(pen, ": ");
+        weir__pen_text(pen, refusal_of(&r->decision)->why);
         return;
     }
     if (r->count == 0) {
         put_banned(pen, r->decision.retry);
         return;
     }
-    PUT(pen, " allows ");
-    put_number(pen, r->count);
-    PUT(pen, " in ");
-    put_time(pen, r->window);
+    WEIR__PEN_PUT(pen, " allows ");
+    weir__pen_number(pen, r->count);
+    WEIR__PEN_PUT(pen, " in ");
+    weir__pen_time(pen, r->window);
     if (r->decision.retry == WEIR_NEVER) {
-        PUT(pen, "; an ask as big as this one never passes");
+        WEIR__PEN_PUT(pen, "; an ask as big as this one never passes");
         return;
     }
-    put_text(pen, r->banned_until ? "; now banned, try again in " : "; try again in ");
-    put_time(pen, r->decision.retry);
+    weir__pen_text(pen, r->banned_until ? "; now banned, try again in " : "; try again in ");
+    weir__pen_time(pen, r->decision.retry);
 }
 
 /* {"type":..., up to where the members of the decision follow. */
-static void put_refusal(struct pen *pen, const struct refusal *refusal, int status)
+static void put_refusal(struct weir__pen *pen, const struct refusal *refusal, int status)
 {
-    PUT(pen, "{\"type\":\"");
-    put_text(pen, refusal->type);
-    PUT(pen, "\",\"title\":\"");
-    put_text(pen, refusal->title);
-    PUT(pen, "\",\"status\":");
-    put_number(pen, status);
-    PUT(pen, ",\"code\":\"");
-    put_text(pen, refusal->code);
-    PUT(pen, "\",\"detail\":\"");
+    WEIR__PEN_PUT(pen, "{\"type\":\"");
+    weir__pen_text(pen, refusal->type);
+    WEIR__PEN_PUT(pen, "\",\"title\":\"");
+    weir__pen_text(pen, refusal->title);
+    WEIR__PEN_PUT(pen, "\",\"status\":");
+    weir__pen_number(pen, status);
+    WEIR__PEN_PUT(pen, ",\"code\":\"");
+    weir__pen_text(pen, refusal->code);
+    WEIR__PEN_PUT(pen, "\",\"detail\":\"");
 }
 
-static void put_refused_ruling(struct pen *pen, const struct refusal *refusal, int status,
+static void put_refused_ruling(struct weir__pen *pen, const struct refusal *refusal, int status,
                                const struct weir_ruling *r)
 {
     put_refusal(pen, refusal, status);
     put_detail(pen, r);
     if (r->rule) {
-        PUT(pen, "\",\"violated-policies\":[");
-        put_name(pen, r->rule);
-        PUT(pen, "],");
+        WEIR__PEN_PUT(pen, "\",\"violated-policies\":[");
+        weir__pen_name(pen, r->rule);
+        WEIR__PEN_PUT(pen, "],");
     } else {
-        PUT(pen, "\",");
+        WEIR__PEN_PUT(pen, "\",");
     }
     put_ruling(pen, r);
-    PUT(pen, "}");
+    WEIR__PEN_PUT(pen, "}");
 }
 
 void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling,
                        int refuse, bool bare)
 {
     char headers[512], body[2 * WEIR__HTTP_RULING_MAX];
-    struct pen head = { headers }, pen = { body };
+    struct weir__pen head = { headers }, pen = { body };
     const struct refusal *refusal = ruling->decision.allowed ? NULL : refusal_of(&ruling->decision);
     int status = refusal == NULL ? 200 : refuse ? refuse : refusal->status;
 
@@ -287,31 +287,31 @@ static const struct refusal *refusal_by_guard(const struct weir_decision *d)
 }
 
 /* "search: its breaker is open; try again in 5s" */
-static void put_guard_detail(struct pen *pen, const struct refusal *refusal,
+static void put_guard_detail(struct weir__pen *pen, const struct refusal *refusal,
                              const struct weir_ruling *r)
 {
-    put(pen, r->guard, strnlen(r->guard, 63));
-    PUT(pen, ": ");
-    put_text(pen, refusal->why);
+    weir__pen_put(pen, r->guard, strnlen(r->guard, 63));
+    WEIR__PEN_PUT(pen, ": ");
+    weir__pen_text(pen, refusal->why);
     if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
         return;
-    PUT(pen, "; try again in ");
-    put_time(pen, r->decision.retry);
+    WEIR__PEN_PUT(pen, "; try again in ");
+    weir__pen_time(pen, r->decision.retry);
 }
 
-static void put_entered(struct pen *pen, const struct weir__entered *e, const char *token)
+static void put_entered(struct weir__pen *pen, const struct weir__entered *e, const char *token)
 {
     put_ruling(pen, &e->ruling);
-    PUT(pen, ",\"guard\":");
-    put_name(pen, e->ruling.guard);
-    PUT(pen, ",\"permit\":");
+    WEIR__PEN_PUT(pen, ",\"guard\":");
+    weir__pen_name(pen, e->ruling.guard);
+    WEIR__PEN_PUT(pen, ",\"permit\":");
     if (token[0]) {
-        PUT(pen, "\"");
-        put_text(pen, token);
-        PUT(pen, "\",\"lease_ms\":");
-        put_number(pen, weir__ask_ms(e->lease));
+        WEIR__PEN_PUT(pen, "\"");
+        weir__pen_text(pen, token);
+        WEIR__PEN_PUT(pen, "\",\"lease_ms\":");
+        weir__pen_number(pen, weir__ask_ms(e->lease));
     } else {
-        PUT(pen, "null,\"lease_ms\":null");
+        WEIR__PEN_PUT(pen, "null,\"lease_ms\":null");
     }
 }
 
@@ -339,14 +339,14 @@ static void refuse_by_guard(const struct weir__http_manner *manner,
     const struct weir_ruling *r = &entered->ruling;
     const struct refusal *refusal = refusal_by_guard(&r->decision);
     char headers[512], body[2 * WEIR__HTTP_RULING_MAX];
-    struct pen head = { headers }, pen = { body };
+    struct weir__pen head = { headers }, pen = { body };
     struct weir__buffer out = { 0 };
 
     put_ruling_headers(&head, r);
-    PUT(&head, "Weir-Allowed: false\r\n");
+    WEIR__PEN_PUT(&head, "Weir-Allowed: false\r\n");
     put_refusal(&pen, refusal, refusal->status);
     put_guard_detail(&pen, refusal, r);
-    PUT(&pen, "\",");
+    WEIR__PEN_PUT(&pen, "\",");
     put_entered(&pen, entered, "");
     weir__buffer_add(&out, body, (size_t)(pen.at - body));
     if (add_fallback(&out, manner->loop->server->engine, r->guard))
@@ -366,7 +366,7 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
     const struct weir_ruling *r = &entered->ruling;
     char headers[512], body[WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX],
         token[WEIR__PERMIT_TOKEN_MAX];
-    struct pen head = { headers }, pen = { body };
+    struct weir__pen head = { headers }, pen = { body };
 
     if (!r->decision.allowed && r->guard == NULL) {
         weir__http_ruling(manner, r, 0, false); /* by a limit, a ban, a list */
@@ -378,9 +378,9 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
     }
     weir__ask_token(manner->loop, &entered->permits, token);
     put_ruling_headers(&head, r);
-    PUT(&pen, "{");
+    WEIR__PEN_PUT(&pen, "{");
     put_entered(&pen, entered, token);
-    PUT(&pen, "}");
+    WEIR__PEN_PUT(&pen, "}");
     weir__http_answer(manner, 200, WEIR__HTTP_JSON,
                       (struct weir__text){ headers, (size_t)(head.at - headers) },
                       (struct weir__text){ body, (size_t)(pen.at - body) });
@@ -389,70 +389,70 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
 /* ------------------------------------------------- decisions on a key ---- */
 
 /* ,"retry_ms":5 or ,"retry_ns":5000000; a time below 0 is null. */
-static void put_time_member(struct pen *pen, const char *name, bool ns, weir_time t)
+static void put_time_member(struct weir__pen *pen, const char *name, bool ns, weir_time t)
 {
-    PUT(pen, ",\"");
-    put_text(pen, name);
+    WEIR__PEN_PUT(pen, ",\"");
+    weir__pen_text(pen, name);
     if (ns)
-        PUT(pen, "_ns\":");
+        WEIR__PEN_PUT(pen, "_ns\":");
     else
-        PUT(pen, "_ms\":");
-    put_number_or_null(pen, t < 0 ? -1 : weir__in_unit(t, ns ? 1 : WEIR_MILLISECOND));
+        WEIR__PEN_PUT(pen, "_ms\":");
+    weir__pen_number_or_null(pen, t < 0 ? -1 : weir__in_unit(t, ns ? 1 : WEIR_MILLISECOND));
 }
 
-static void put_decision(struct pen *pen, const struct weir_decision *d, bool ns)
+static void put_decision(struct weir__pen *pen, const struct weir_decision *d, bool ns)
 {
     if (d->allowed)
-        PUT(pen, "\"allowed\":true,\"limit\":");
+        WEIR__PEN_PUT(pen, "\"allowed\":true,\"limit\":");
     else
-        PUT(pen, "\"allowed\":false,\"limit\":");
-    put_number(pen, d->limit);
-    PUT(pen, ",\"remaining\":");
-    put_number(pen, at_least(d->remaining, 0));
+        WEIR__PEN_PUT(pen, "\"allowed\":false,\"limit\":");
+    weir__pen_number(pen, d->limit);
+    WEIR__PEN_PUT(pen, ",\"remaining\":");
+    weir__pen_number(pen, at_least(d->remaining, 0));
     put_time_member(pen, "retry", ns, d->allowed ? -1 : d->retry);
     put_time_member(pen, "reset", ns, d->reset);
     put_time_member(pen, "wait", ns, d->wait);
-    PUT(pen, ",\"reason\":");
-    put_name(pen, weir_reason_name((enum weir_reason)d->reason));
+    WEIR__PEN_PUT(pen, ",\"reason\":");
+    weir__pen_name(pen, weir_reason_name((enum weir_reason)d->reason));
 }
 
 /* A string as RFC 9651 has it; false if it cannot be one: only ASCII that can be seen, and the
  * space. */
-static bool put_sf_string(struct pen *pen, struct weir__text text)
+static bool put_sf_string(struct weir__pen *pen, struct weir__text text)
 {
-    struct pen p = *pen;
+    struct weir__pen p = *pen;
 
     if (text.len == 0 || text.len > NAME_MAX_SHOWN)
         return false;
-    PUT(&p, "\"");
+    WEIR__PEN_PUT(&p, "\"");
     for (size_t i = 0; i < text.len; i++) {
         char c = text.bytes[i];
         if (c < ' ' || c > '~')
             return false;
         if (c == '"' || c == '\\')
-            PUT(&p, "\\");
+            WEIR__PEN_PUT(&p, "\\");
         *p.at++ = c;
     }
-    PUT(&p, "\"");
+    WEIR__PEN_PUT(&p, "\"");
     *pen = p;
     return true;
 }
 
-static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
+static void put_decision_headers(struct weir__pen *pen, const struct weir_decision *d,
                                  struct weir__text policy)
 {
-    struct pen begin = *pen;
+    struct weir__pen begin = *pen;
 
-    PUT(pen, "RateLimit: ");
+    WEIR__PEN_PUT(pen, "RateLimit: ");
     const char *name = pen->at;
     if (put_sf_string(pen, policy)) {
         size_t len = (size_t)(pen->at - name);
         put_left(pen, d, 0);
-        PUT(pen, "RateLimit-Policy: ");
-        put(pen, name, len);
-        PUT(pen, ";q=");
+        WEIR__PEN_PUT(pen, "RateLimit-Policy: ");
+        weir__pen_put(pen, name, len);
+        WEIR__PEN_PUT(pen, ";q=");
         put_sf_integer(pen, d->limit);
-        PUT(pen, "\r\n");
+        WEIR__PEN_PUT(pen, "\r\n");
     } else {
         *pen = begin;
     }
@@ -465,24 +465,25 @@ void weir__http_decision(const struct weir__http_manner *manner, const struct we
     const char *reservation = call->taken.answer.reservation;
     bool refused = !d->allowed;
     char headers[1024], body[WEIR__HTTP_RULING_MAX];
-    struct pen head = { headers }, pen = { body };
+    struct weir__pen head = { headers }, pen = { body };
 
     put_decision_headers(&head, d, call->taken.policy);
     if (refused) {
         put_refusal(&pen, refusal_of(d), 429);
-        put_text(&pen, d->retry == WEIR_NEVER ? "an ask as big as this one never passes"
-                                              : "the key has used its limit up");
-        PUT(&pen, "\",");
+        weir__pen_text(&pen, d->retry == WEIR_NEVER ? "an ask as big as this one never passes"
+                                                    : "the key has used its limit up");
+        WEIR__PEN_PUT(&pen, "\",");
     } else {
-        PUT(&pen, "{");
+        WEIR__PEN_PUT(&pen, "{");
     }
     put_decision(&pen, d, call->taken.unit == 1);
     if (d->allowed && reservation[0]) {
-        PUT(&pen, ",\"reservation\":\"");
-        put(&pen, reservation, strnlen(reservation, sizeof(call->taken.answer.reservation)));
-        PUT(&pen, "\"");
+        WEIR__PEN_PUT(&pen, ",\"reservation\":\"");
+        weir__pen_put(&pen, reservation,
+                      strnlen(reservation, sizeof(call->taken.answer.reservation)));
+        WEIR__PEN_PUT(&pen, "\"");
     }
-    PUT(&pen, "}");
+    WEIR__PEN_PUT(&pen, "}");
     weir__http_answer(manner, refused ? 429 : 200, refused ? WEIR__HTTP_PROBLEM : WEIR__HTTP_JSON,
                       (struct weir__text){ headers, (size_t)(head.at - headers) },
                       (struct weir__text){ body, (size_t)(pen.at - body) });

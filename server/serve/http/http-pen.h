@@ -9,53 +9,53 @@
 
 /* Writes to where there is room enough: all that is written with it is bounded, names have 63 bytes
  * at the most. */
-struct pen {
+struct weir__pen {
     char *at;
 };
 
-#define PUT(pen, literal) \
+#define WEIR__PEN_PUT(pen, literal) \
     (memcpy((pen)->at, literal, sizeof(literal) - 1), (pen)->at += sizeof(literal) - 1)
 
-static inline void put(struct pen *pen, const char *bytes, size_t len)
+static inline void weir__pen_put(struct weir__pen *pen, const char *bytes, size_t len)
 {
     memcpy(pen->at, bytes, len);
     pen->at += len;
 }
 
-static inline void put_text(struct pen *pen, const char *text)
+static inline void weir__pen_text(struct weir__pen *pen, const char *text)
 {
-    put(pen, text, strlen(text));
+    weir__pen_put(pen, text, strlen(text));
 }
 
-static inline void put_number(struct pen *pen, int64_t n)
+static inline void weir__pen_number(struct weir__pen *pen, int64_t n)
 {
     pen->at = weir__put_number(pen->at, n);
 }
 
-static inline void put_time(struct pen *pen, weir_time t)
+static inline void weir__pen_time(struct weir__pen *pen, weir_time t)
 {
     pen->at = weir__human_duration(pen->at, t);
 }
 
-static inline void put_number_or_null(struct pen *pen, int64_t n)
+static inline void weir__pen_number_or_null(struct weir__pen *pen, int64_t n)
 {
     if (n < 0)
-        PUT(pen, "null");
+        WEIR__PEN_PUT(pen, "null");
     else
-        put_number(pen, n);
+        weir__pen_number(pen, n);
 }
 
 /* A name that needs no escapes, or null: names of rules and lists are letters, digits, dots, dashes
  * and underscores. */
-static inline void put_name(struct pen *pen, const char *name)
+static inline void weir__pen_name(struct weir__pen *pen, const char *name)
 {
     if (name == NULL) {
-        PUT(pen, "null");
+        WEIR__PEN_PUT(pen, "null");
         return;
     }
-    PUT(pen, "\"");
-    put(pen, name, strnlen(name, 63));
-    PUT(pen, "\"");
+    WEIR__PEN_PUT(pen, "\"");
+    weir__pen_put(pen, name, strnlen(name, 63));
+    WEIR__PEN_PUT(pen, "\"");
 }
 
 #endif

@@ -38,4 +38,8 @@ weir__diff_say(struct weir__diff *d, const char *what, const char *effect, const
 void weir__diff_words(struct weir__diff *d, const char *what, const char *effect,
                       void (*put)(FILE *to, const void *thing), const void *old, const void *new);
 
+/* lists-diff.c */
+void weir__lists_diff(struct weir__diff *d, const struct weir__draft *old,
+                      const struct weir__draft *new);
+
 #endif

@@ -153,7 +153,7 @@ CODES = {
     "not-implemented": (501, "a transfer coding other than chunked"),
     "not-ready": (503, "it drains, there is no memory, or the fleet's Redis does not answer"),
     "version": (505, "neither HTTP/1.1 nor 1.0"),
-    "internal": (500, "a file could not be written, or the like; the detail says"),
+    "internal": (500, "for example, a file could not be written; the detail says which"),
 }
 
 CELL = """\

@@ -131,4 +131,9 @@ void weir__command_begin(struct weir__account_call *call);
  * theirs, or it does not fit together. */
 bool weir__script_reply(struct weir__account_call *call, const char *reply);
 
+/* decide-by-caller.c -- decides on the accounts that read.lua has answered.  WEIR__ACCOUNT_AGAIN:
+ * swap.lua is to write them. */
+int weir__account_decide(struct weir__account_call *call, const char *accounts,
+                         struct weir_error *error);
+
 #endif

@@ -1,7 +1,7 @@
 /* script-words.c -- which script decides on accounts, and the numbers that it needs.
  *
  * A script's numbers are exact below 2^53.  What does not fit (periods of odd nanoseconds, very
- * long logs) is decided here instead, between read.lua and swap.lua.
+ * long logs) is decided by the caller instead (decide-by-caller.c).
  */
 #include "cluster/account/call.h"
 

@@ -1,8 +1,8 @@
-/* top-table.c -- a table file for `weir top`: the counts that processes have shared in it, as
+/* top-from-table.c -- a table file for `weir top`: the counts that processes have shared in it, as
  * nginx's workers and weir serve do.  Nothing is changed. */
 #include "engine/explain.h"
 #include "server/base/table-file.h"
-#include "server/cli/top-table.h"
+#include "server/cli/top-from-table.h"
 #include "server/describe/ban-json.h"
 #include "server/describe/rules-file.h"
 #include "weir-admin.h"

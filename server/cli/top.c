@@ -16,7 +16,7 @@
 #include "server/base/complain.h"
 #include "server/base/terminal.h"
 #include "server/cli/ask-server.h"
-#include "server/cli/top-table.h"
+#include "server/cli/top-from-table.h"
 
 #define KEYS_SHOWN 10
 
@@ -30,7 +30,7 @@ struct options {
 static const struct weir__option rows[] = {
     WEIR__SWITCH("once", '1', once, "print one view and end, as into a pipe"),
     WEIR__VALUE("every", 'e', TIME, every, "TIME",
-                "between two looks; default 1s; 0 with --once: one look, without rates"),
+                "time between two views; default 1s; 0 with --once: one view, without rates"),
     WEIR__TEXT("table", 't', table, "FILE", "a table that nginx or weir serve uses; no server"),
     WEIR__TEXT("rules", 'r', rules, "FILE", "with --table: their rules"),
     { 0 },
@@ -640,7 +640,7 @@ const struct weir__command weir__cmd_top = {
     .help = "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
             "every second until q or Ctrl-C.\n"
             "\n"
-            "  ALLOWED/S, REFUSED/S  since the look before; -: not known\n"
+            "  ALLOWED/S, REFUSED/S  since the previous view; -: not known\n"
             "  ALLOWED, REFUSED      by this rule, since the server has it\n"
             "  BANNED                of the refused, those of banned keys\n"
             "  SHADOW                let in, but refused if the mode were enforce\n"

@@ -19,7 +19,7 @@
 #include "cluster/agent/agent.h"
 #include "fleet-agenda.h"
 #include "fleet-notes-model.h"
-#include "random.h"
+#include "rounds.h"
 #include "table/bans.h"
 #include "table/purses.h"
 
@@ -599,12 +599,5 @@ static bool play(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int64_t rounds = argc > 2 ? atoll(argv[2]) : 100;
-    int failed = 0;
-
-    for (int64_t i = 0; i < rounds && failed < 3; i++)
-        failed += !play(seed + (uint64_t)i);
-    printf("%" PRId64 " stories, %d failed\n", rounds, failed);
-    return failed > 0;
+    return play_stories(argc, argv, play);
 }

@@ -6,6 +6,7 @@
  * fault is over, the limit is used again within HEAL.  A story that breaks one is made as short as
  * it gets, and printed.
  */
+#include "rounds.h"
 #include "sim/fleet-laws.h"
 
 #define HEAL    (2 * S)
@@ -205,12 +206,5 @@ static bool play(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int64_t rounds = argc > 2 ? atoll(argv[2]) : 100;
-    int failed = 0;
-
-    for (int64_t i = 0; i < rounds && failed < 3; i++)
-        failed += !play(seed + (uint64_t)i);
-    printf("%" PRId64 " stories, %d failed\n", rounds, failed);
-    return failed > 0;
+    return play_stories(argc, argv, play);
 }

@@ -138,7 +138,7 @@ char *ngx_weir_conn_read(ngx_conf_t *cf, struct ngx_weir_part *part, enum ngx_we
     if (max <= 0 || max > 65535)
         return "needs a number of connections from 1 to 65535 (more than 16384 count as 16384)";
     if (max > NGX_WEIR_CONN_MAX)
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "%i connections become %d, the most there are", max,
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "%i connections are too many: %d are allowed", max,
                            NGX_WEIR_CONN_MAX);
     struct ngx_weir_limit *limit = add_limit(cf, part, kind, &words[1]);
     if (limit == NULL)

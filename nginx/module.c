@@ -71,7 +71,7 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
     bool whole = ngx_weir_table_look(cycle);
     if (!whole)
         ngx_log_error(NGX_LOG_CRIT, cycle->log, 0,
-                      "weir: somebody has cut the table: requests are refused until a reload");
+                      "weir: the table was truncated: requests are refused until a reload");
     if (table == NULL || !whole)
         return NGX_OK;
     if (ngx_weir_conn_start(cycle, table) != NGX_OK)

@@ -184,8 +184,8 @@ ngx_int_t ngx_weir_table_open(ngx_cycle_t *cycle, struct ngx_weir_conf *conf, bo
         open != NULL && stat(options.path, &there) == 0 && is_same_file(&there, &open->file);
     bool cut = open != NULL && weir_table_is_cut(open->table);
     if (cut)
-        ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: somebody has cut \"%s\"%s", options.path,
-                      known && !ours ? ": end all that use it, and remove it" : "");
+        ngx_log_error(NGX_LOG_CRIT, cycle->log, 0, "weir: \"%s\" was truncated%s", options.path,
+                      known && !ours ? ": stop everything that uses it, and remove it" : "");
     if (cut && known && !ours)
         return NGX_ERROR; /* others use it, and only they can tell */
     bool keeps = known && !anew && !cut && (!ours || fits(open->table, &options));

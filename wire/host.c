@@ -30,7 +30,7 @@ static const char *find_port(const char *text, const char *end, const char **wro
     const char *close = bracketed ? memchr(text, ']', len) : NULL, *colon = memchr(text, ':', len);
 
     if (bracketed && (close == NULL || (close + 1 < end && close[1] != ':')))
-        *wrong = "has brackets that are no [HOST6] or [HOST6]:PORT";
+        *wrong = "has brackets that are not [HOST6] or [HOST6]:PORT";
     else if (bracketed)
         return close + 1;
     else if (colon != NULL && memchr(colon + 1, ':', (size_t)(end - colon) - 1) != NULL)
@@ -53,7 +53,7 @@ const char *weir__host_read(struct weir__host *out, const char *text, size_t len
     if (!copy(host.name, sizeof(host.name), text + brackets, name_len))
         return "has a host of more than 255 bytes";
     if (port < end && !is_port(port + 1, (size_t)(end - port) - 1))
-        return "needs a port from 0 to 65535 behind the colon";
+        return "needs a port from 0 to 65535 after the colon";
     if (port < end)
         copy(host.port, sizeof(host.port), port + 1, (size_t)(end - port) - 1);
     *out = host;

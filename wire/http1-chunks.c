@@ -62,7 +62,7 @@ static const char *step_trailer(struct weir__http_chunks *chunks, char c)
     if (c == '\r')
         chunks->state = start ? LAST_LF : TRAILER_LF;
     else if (!is_text(c) || (start && !weir__http_is_token(c)))
-        return "expected a trailer or an empty line behind the last chunk";
+        return "expected a trailer or an empty line after the last chunk";
     else
         chunks->state = TRAILER;
     return ++chunks->line > TRAILER_BYTES ? "the trailers have more than 4 KiB" : NULL;
@@ -72,8 +72,8 @@ static const char *step_trailer(struct weir__http_chunks *chunks, char c)
 static const char *step_line_end(struct weir__http_chunks *chunks, char c)
 {
     if (c != (chunks->state == DATA_CR ? '\r' : '\n'))
-        return chunks->state == DATA_CR ? "expected CRLF behind the data of a chunk"
-                                        : "expected LF behind CR";
+        return chunks->state == DATA_CR ? "expected CRLF after the data of a chunk"
+                                        : "expected LF after CR";
     switch (chunks->state) {
     case SIZE_LF:
         chunks->state = chunks->left > 0 ? DATA : TRAILER_START;

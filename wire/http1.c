@@ -116,7 +116,7 @@ static bool read_line_end(struct head *h)
         return wrong(h, 400,
                      *h->at == '\n' ? "a line ends with LF alone: expected CRLF" : "expected CRLF");
     if (h->end - h->at > 1 && h->at[1] != '\n')
-        return wrong(h, 400, "expected LF behind CR");
+        return wrong(h, 400, "expected LF after CR");
     if (h->end - h->at < 2)
         return false;
     h->at += 2;
@@ -142,7 +142,7 @@ static bool read_version(struct head *h, int *minor)
     if (!read_literal(h, "HTTP/", expected))
         return false;
     if (h->at < h->end && weir__is_digit(*h->at) && *h->at != '1')
-        return wrong(h, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+        return wrong(h, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     if (!read_literal(h, "1.", expected) || h->at == h->end)
         return false;
     if (!weir__is_digit(*h->at))
@@ -252,7 +252,7 @@ static bool read_name(struct head *h, struct weir__text *name)
         if (is_blank(*h->at))
             return wrong(h, 400,
                          h->at == from ? "a header line begins with a space"
-                                       : "a space in or behind the name of a header");
+                                       : "a space in or after the name of a header");
         return wrong(h, 400, "expected the name of a header, and ':'");
     }
     *name = (struct weir__text){ from, (size_t)(h->at++ - from) };
@@ -443,7 +443,7 @@ static bool read_status(struct head *h, int *status)
 {
     int n = 0;
 
-    if (!read_literal(h, " ", "expected a space behind the version"))
+    if (!read_literal(h, " ", "expected a space after the version"))
         return false;
     for (int digits = 0; digits < 3; digits++, h->at++) {
         if (h->at == h->end)

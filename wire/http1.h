@@ -33,7 +33,7 @@ struct weir__http_request {
     size_t n_headers;
 };
 
-/* Reads the head: request line, headers, empty line; 32 KiB at most.  Any method will do.
+/* Reads the head: request line, headers, empty line; 32 KiB at most.  Any method works.
  *     > 0 its length, 0 incomplete (and right so far), < 0 wrong: *status is the answer
  *     (400, 414, 417, 431, 501, 505), *what says why; the start of the next request is unknown.
  * *out is valid only if the head was whole. */

@@ -39,7 +39,7 @@ static ptrdiff_t measure_line(const char *at, size_t len, const char **what)
     const char *end = memchr(at, '\n', len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES);
 
     if (!is_kind(*at))
-        return wrong(what, "this is no answer of a Redis server");
+        return wrong(what, "this is not an answer of a Redis server");
     if (end == NULL)
         return len < LINE_MAX_BYTES ? 0 : wrong(what, "a line is longer than 64 KiB");
     if (end == at || end[-1] != '\r')
@@ -73,7 +73,7 @@ static ptrdiff_t scan_bulk(const char *at, size_t len, size_t line, size_t max, 
     if (len < whole)
         return 0;
     return memcmp(at + whole - 2, "\r\n", 2) == 0 ? (ptrdiff_t)whole
-                                                  : wrong(what, "expected CRLF behind a text");
+                                                  : wrong(what, "expected CRLF after a text");
 }
 
 /* What an aggregate adds to the values still to come, itself taken off. */

@@ -37,7 +37,7 @@ static ptrdiff_t read_line_end(const char *at, const char *end, const char **wha
     if (at < end && *at != '\r')
         return wrong(what, "expected CRLF");
     if (end - at > 1 && at[1] != '\n')
-        return wrong(what, "expected LF behind CR");
+        return wrong(what, "expected LF after CR");
     return end - at > 1 ? 2 : 0;
 }
 
@@ -211,7 +211,7 @@ static const char *read_word(const char *at, const char *end, struct weir__text 
     arg->bytes = from;
     arg->len = (size_t)(at - from);
     if (quote && (at == end || (++at < end && *at != ' ' && *at != '\t'))) {
-        *what = "expected a closing quote with a space or the line's end behind it";
+        *what = "expected a closing quote with a space or the line's end after it";
         return NULL;
     }
     return at;

@@ -60,7 +60,7 @@ static const struct option {
 
 const char *weir__no_choice(void)
 {
-    return "'purse' is no algorithm for a limit: it holds what a node has drawn from one";
+    return "'purse' is not an algorithm for a limit: it holds units that a node has drawn";
 }
 
 /* A first word that begins with a letter and has no '/' is a name; "r/s" is a rate that lost its

@@ -430,7 +430,7 @@ static int check_guard_places(const struct weir *weir, const struct weir_rules *
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY,
                       "the rules need %lld more guards, and the table, made for %u, has room for "
-                      "%lld; make it anew with more",
+                      "%lld; make a new one with more",
                       (long long)missing, table->guards.most, (long long)left);
 }
 
@@ -470,7 +470,7 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
     return weir__fail(error, WEIR_NO_MEMORY,
                       "the rules need %lld more limiters (one for each limit, ban, rule and "
                       "guard), and the table, made for %lld, has room for %lld; "
-                      "make it anew with more",
+                      "make a new one with more",
                       (long long)missing, (long long)table->limiters.most, (long long)left);
 }
 

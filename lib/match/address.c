@@ -378,7 +378,7 @@ static int check_host_bits(const struct weir__address *address, const struct wei
     weir__address_print(written, sizeof(written), address);
     weir__address_print(meant, sizeof(meant), &cidr->address);
     return weir__fail_at(error, (int)column,
-                         "%s has bits set behind its prefix of %d: write %s/%d for the network, or "
+                         "%s has bits set after its prefix of %d: write %s/%d for the network, or "
                          "%s for the address",
                          written, cidr->prefix, meant, cidr->prefix, written);
 }
@@ -398,7 +398,7 @@ int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out, struc
     if (prefix < skip || prefix > most)
         return weir__fail_at(
             error, (int)address_len + 2,
-            "'%s' is not a prefix: behind the slash of %s network comes a number from %u to %u",
+            "'%s' is not a prefix: after the slash of %s network comes a number from %u to %u",
             quote(slash + 1, len - address_len - 1).text,
             skip         ? "a mapped IPv4"
             : most == 32 ? "an IPv4"

@@ -87,16 +87,16 @@ int weir__list_check_value(const char *attribute, const char *text, size_t len,
         return weir__fail_at(error, (int)(star - text) + 1,
                              "a list has whole values, no patterns; a * belongs in a rule's match");
     if (weir__attribute_is_path(attribute) && !weir__uri_is_plain(text, len))
-        return weir__fail_at(error, 1,
-                             "no path is like this: it begins with /, queries are cut off, %%XX is "
-                             "decoded, // and .. are resolved");
-    if (weir__attribute_is_host(attribute) && !weir__host_is_plain(text, len))
         return weir__fail_at(
             error, 1,
-            "no host is like this: capitals become small letters, a port and a dot "
-            "at the end are cut off");
+            "no path looks like this: it begins with /, queries are cut off, %%XX is "
+            "decoded, // and .. are resolved");
+    if (weir__attribute_is_host(attribute) && !weir__host_is_plain(text, len))
+        return weir__fail_at(error, 1,
+                             "no host looks like this: letters become lower case, a port and a dot "
+                             "at the end are cut off");
     if (strcmp(attribute, "method") == 0 && has_small_letters(text, len))
-        return weir__fail_at(error, 1, "no method is like this: small letters become capitals");
+        return weir__fail_at(error, 1, "no method looks like this: methods are upper case");
     return WEIR_OK;
 }
 
@@ -256,7 +256,7 @@ static int check_list(const struct weir__lists *from, const char *list, const ch
     if (*attribute == '\0' || weir__attribute_length(attribute) != strlen(attribute) ||
         strlen(attribute) > 63)
         return weir__fail(error, WEIR_INVALID,
-                          "'%s' is no attribute: that is letters, digits, . _ and -, up to 63",
+                          "'%s' is not an attribute: use up to 63 letters, digits, . _ and -",
                           attribute);
     return WEIR_OK;
 }

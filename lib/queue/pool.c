@@ -306,14 +306,13 @@ void weir_pool_get(struct weir_pool *pool, struct weir_pool_info *out)
 static int check(const struct weir_pool_options *o, struct weir_error *error)
 {
     if (o->max_threads < 0 || o->max_threads > THREADS_MAX)
-        return weir__fail(error, WEIR_INVALID, "a pool of %d threads: it has 1 to %d",
+        return weir__fail(error, WEIR_INVALID, "a pool of %d threads: it must have 1 to %d",
                           (int)o->max_threads, THREADS_MAX);
     if (o->min_threads < 0)
-        return weir__fail(error, WEIR_INVALID, "%d threads of a pool stay: none or more can",
+        return weir__fail(error, WEIR_INVALID, "a pool keeps %d threads: it must be 0 or more",
                           (int)o->min_threads);
     if (o->idle < 0)
-        return weir__fail(error, WEIR_INVALID,
-                          "a pool's idle is a time from now on, not one before");
+        return weir__fail(error, WEIR_INVALID, "a pool's idle must not be negative");
     if (o->max_queue < WEIR_NO_QUEUE)
         return weir__fail(error, WEIR_INVALID,
                           "a pool's queue of %lld: 1 or more may wait, or nobody (WEIR_NO_QUEUE)",

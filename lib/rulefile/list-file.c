@@ -165,7 +165,7 @@ static bool read_line(struct weir__reader *r, const struct weir__node *node,
     if (r->arena->failed)
         return false;
     if (r->options->near) /* the sender may not be allowed to read the file */
-        weir__say(r, node, "line %zu of the file is no entry of such a list", line);
+        weir__say(r, node, "line %zu of the file is not an entry for such a list", line);
     else
         weir__say(r, node, "line %zu of the file, %s: %s", line,
                   weir__quote(begin, (size_t)(end - begin)).text, error.text);

@@ -112,7 +112,7 @@ static void read_list(struct weir__reader *r, const struct weir__node *key,
         if (attribute == NULL)
             continue;
         if (is_repeated(r->draft, first, attribute)) {
-            weir__say(r, of, "'%s' is here twice; names of headers have no case", attribute);
+            weir__say(r, of, "'%s' is here twice; header names ignore case", attribute);
             continue;
         }
         struct weir__list_draft *list = &r->draft->lists[r->draft->n_lists++];

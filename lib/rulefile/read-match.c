@@ -124,10 +124,11 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
         return true;
     size_t len =
         node->n < sizeof(plain) ? weir__uri_plain(node->text, keep, plain, sizeof(plain)) : 0;
-    weir__say(r, node,
-              "no path is like this: queries are cut off, %%XX is decoded, // and .. are resolved; "
-              "write %s",
-              len ? weir__quote(plain, len).text : "it so");
+    weir__say(
+        r, node,
+        "no path looks like this: queries are cut off, %%XX is decoded, // and .. are resolved; "
+        "write %s",
+        len ? weir__quote(plain, len).text : "it so");
     return false;
 }
 
@@ -146,11 +147,10 @@ static bool check_host(struct weir__reader *r, const struct weir__node *node,
     size_t len = open || node->n >= sizeof(plain)
                      ? 0
                      : weir__host_plain(node->text, keep, plain, sizeof(plain));
-    weir__say(
-        r, node,
-        "no host is like this: capitals become small letters, a port and a dot at the end are "
-        "cut off; write %s",
-        len ? weir__quote(plain, len).text : "it so");
+    weir__say(r, node,
+              "no host looks like this: letters become lower case, a port and a dot at the end are "
+              "cut off; write %s",
+              len ? weir__quote(plain, len).text : "it so");
     return false;
 }
 
@@ -300,7 +300,7 @@ void weir__read_match(struct weir__reader *r, const struct weir__node *node, con
         const struct weir__condition *first = attribute ? find(conditions, used, attribute) : NULL;
         if (first)
             weir__say(r, key,
-                      "'%s' is here twice (names of headers have no case); the first is in line "
+                      "'%s' is here twice (header names ignore case); the first is in line "
                       "%d, column %d",
                       attribute, first->mark.line, first->mark.column);
         if (attribute == NULL || first)

@@ -286,7 +286,7 @@ static const struct {
     { "invalid tab as indendation", "a tab as indentation; use spaces" },
     { "tab character may not be used as indentation", "a tab as indentation; use spaces" },
     { "did not find expected '-' indicator",
-      "this line is indented otherwise than its neighbours; expected - or the same indentation" },
+      "this line is indented differently from its neighbours; expected - or the same indentation" },
     { "wrongly indented double-quoted scalar", "this \" is not closed in its line, and the lines "
                                                "below are not indented enough to go on with it" },
     { "wrongly indented single-quoted scalar", "this ' is not closed in its line, and the lines "
@@ -301,7 +301,7 @@ static const struct {
     { "single-quoted scalar without closing quote", "a ' is not closed" },
     { "block sequence on the same line as a mapping key",
       "a list begins on the line below its key; text that begins with - must be in quotes" },
-    { "invalid trailing content after", "there is more behind the closing quote" },
+    { "invalid trailing content after", "there is more after the closing quote" },
     { "invalid mapping in plain multiline",
       "this line is indented by fewer spaces than its neighbours, or by more" },
     { "invalid indentation in mapping",

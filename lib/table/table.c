@@ -497,7 +497,7 @@ static int check_file(const struct stat *st, const char *path, struct weir_error
     if (st->st_uid != geteuid() && st->st_uid != 0 && (st->st_mode & S_IWOTH))
         return weir__fail(
             error, WEIR_INVALID,
-            "'%s' belongs to another user and anybody can write it; take a file of your own", path);
+            "'%s' belongs to another user and anybody can write it; use a file of your own", path);
     return WEIR_OK;
 }
 

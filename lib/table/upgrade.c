@@ -157,7 +157,8 @@ static int open_old(struct old *o, const char *path, struct weir_error *error)
     if (o->fd < 0 || fstat(o->fd, &o->st) != 0)
         return weir__fail_errno(error, "cannot open table", path);
     if (flock(o->fd, LOCK_EX | LOCK_NB) != 0)
-        return weir__fail(error, WEIR_SYSTEM, "'%s' is in use: end those that use it first", path);
+        return weir__fail(error, WEIR_SYSTEM, "'%s' is in use: stop the programs that use it first",
+                          path);
     o->size = (uint64_t)o->st.st_size;
     if (!S_ISREG(o->st.st_mode) || o->size < OLD_LIMITERS)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);

@@ -161,7 +161,7 @@ local bytes -- of the ask's key, while C looks at them
 
 -- If somebody cuts the table's file, a worker that touches what is missing dies.  The one that
 -- follows it sees that when it first needs the table.
-local CUT = "somebody has cut the table: end all that use it, and remove it"
+local CUT = "the table was truncated: stop everything that uses it, and remove it"
 local looked, cut -- the process that has looked, and what it saw
 local function is_cut()
     local pid = ngx.worker.pid()

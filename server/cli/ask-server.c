@@ -90,7 +90,7 @@ void weir__doubt_addresses(const struct weir__call *call)
         const char *value = call->words[i] + 3;
         if (strncmp(call->words[i], "ip=", 3) == 0 &&
             !weir__address_parse(value, strlen(value), &address))
-            weir__complain(call->self->name, "warning: %s is no address",
+            weir__complain(call->self->name, "warning: %s is not an address",
                            weir__quote(value, strlen(value)).text);
     }
 }

@@ -139,7 +139,7 @@ static int say_result(const struct weir__shared *f, const struct weir__centre_ed
     }
     if (e->base == version)
         weir__complain(f->asker.command,
-                       "version %" PRId64 " is another than the one that this change is based on: "
+                       "version %" PRId64 " is not the one that this change is based on: "
                        "get it and change that",
                        version);
     else if (version == 0)

@@ -227,7 +227,7 @@ static const char *problem_of(const struct weir__call *call)
     if (looks && call->n > 1)
         return "--show and --release run no command";
     if (!looks && call->n < 2)
-        return "which command? write it behind --";
+        return "which command? write it after --";
     if (o->lifetime < 10 * WEIR_MILLISECOND || o->lifetime > 24 * 3600 * WEIR_SECOND)
         return "--lifetime is 10ms to 24h";
     return o->token && !o->release ? "--token belongs to --release" : NULL;

@@ -235,7 +235,7 @@ const struct weir__command weir__cmd_fleet_nodes = {
         "One line for each member of the fleet, and for each node that has reported within a "
         "day: the version it runs (a node with --rules has rules of its own), when it reported "
         "that, its part of every limit while Redis is away, and if it refused a version, which "
-        "one and why. AWAY: it is no member now. TWO HOSTS have this name: they are one member, "
+        "one and why. AWAY: it is not a member now. TWO HOSTS have this name: they are one member, "
         "and both use its part; give each a --fleet-node of its own.\n"
         "\n" WEIR__REDIS_URL_HELP "\n"
         "\n"

@@ -36,7 +36,7 @@ static const struct weir__option rows[] = {
     WEIR__SWITCH("json", 0, json, "print everything as JSON"),
     WEIR__TEXT("differ", 0, differ, "FILE",
                "with --compare: write each request decided differently, as JSON lines"),
-    WEIR__TEXT("format", 0, format, "NAME", "of the log: auto, combined or json; default auto"),
+    WEIR__TEXT("format", 0, format, "NAME", "log format: auto, combined or json; default auto"),
     WEIR__TEXT("map", 0, map, "MAP", "attribute=field,...: fields of the log: account=user.id"),
     WEIR__TEXT("client", 0, client, "NAME", "the attribute that tells clients apart; default ip"),
     WEIR__VALUE("wait-max", 0, WAIT, wait_max, "TIME",

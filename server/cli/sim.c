@@ -22,8 +22,8 @@ struct options {
 
 static const struct weir__option rows[] = {
     WEIR__TEXT("controller", 'c', controllers, "LIST",
-               "of none, fixed, fixed:N and weir, aimd, ...; default all"),
-    WEIR__COUNT("seed", 0, seed, 1, "of the random numbers; default the scenario's"),
+               "the controllers to try: none, fixed, fixed:N, weir, aimd, ...; default all"),
+    WEIR__COUNT("seed", 0, seed, 1, "seed of the random numbers; default the scenario's"),
     WEIR__SWITCH("all", 0, all, "run every built-in scenario"),
     WEIR__SWITCH("clients", 0, groups, "also show each group of clients"),
     WEIR__SWITCH("json", 0, json, "print everything, with the series, as JSON"),
@@ -136,9 +136,9 @@ static bool add(const struct weir__command *self, struct controllers *c, const c
     char copy[32];
 
     if (len >= sizeof(copy) || c->n == CONTROLLERS_MAX) {
-        weir__complain(self->name,
-                       len >= sizeof(copy) ? "'%s' is no controller" : "%s: too many controllers",
-                       name);
+        weir__complain(
+            self->name,
+            len >= sizeof(copy) ? "'%s' is not a controller" : "%s: too many controllers", name);
         return false;
     }
     snprintf(copy, sizeof(copy), "%.*s", (int)len, name);

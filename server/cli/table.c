@@ -205,7 +205,8 @@ const struct weir__command weir__cmd_table = {
             "  weir table /dev/shm/limits\n"
             "\n"
             "--backup takes every key as it was at some moment while the copy was made; to restore "
-            "it, end all that use the table and put the copy in its place. --upgrade needs a file "
+            "it, stop everything that uses the table and put the copy in its place. --upgrade "
+            "needs a file "
             "that nobody uses.\n"
             "\n"
             "Exit codes: 0 done, 2 wrong use or not a table.",

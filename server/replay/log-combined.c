@@ -150,7 +150,7 @@ static bool read_request(struct reader *r)
     struct span s;
 
     if (!read_quoted(r, &s))
-        return wrong(r, begin, "a closing quote behind the request");
+        return wrong(r, begin, "a closing quote after the request");
     if (!weir__log_request(s.text, s.len, &request))
         return true;
     weir__log_add(r->entry, "method", 6, request.method, request.method_len);

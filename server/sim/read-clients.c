@@ -233,7 +233,7 @@ static void read_group_name(struct weir__reader *r, const struct weir__node *nod
     }
     for (size_t i = 0; i < plan->n_groups; i++) {
         if (strcmp(plan->groups[i].name, text) == 0)
-            weir__say(r, node, "there are clients of the name %s already",
+            weir__say(r, node, "there are clients named %s already",
                       weir__quote(text, node->n).text);
     }
     memcpy(g->name, text, node->n + 1);

@@ -213,7 +213,7 @@ def test_N2_mistakes_are_named(module):
             assert code == 1 and words in said, (server, said)
         nginx.configure(server="weir_conn c 20000;")
         code, said = nginx.test()
-        assert code == 0 and "20000 connections become 16384" in said, said
+        assert code == 0 and "20000 connections are too many: 16384 are allowed" in said, said
 
 
 if __name__ == "__main__":

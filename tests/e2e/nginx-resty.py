@@ -297,7 +297,7 @@ def test_N3_a_table_that_was_cut(library):
             nginx.get()
             until("another worker runs", lambda: nginx.workers() and nginx.workers() != before, 60)
             assert nginx.statuses(5) == [503] * 5
-            assert nginx.get().body.count(b"somebody has cut the table") == 2
+            assert nginx.get().body.count(b"the table was truncated") == 2
             assert nginx.logged("exited on signal") == 1, nginx.log()
             os.kill(nginx.pid(), signal.SIGHUP)
             until("it is refused", lambda: nginx.logged("init_by_lua error"), 60)

@@ -229,7 +229,7 @@ def test_N3_a_reload_after_the_table_was_cut(module):
             assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
             os.truncate(nginx.path("nginx.weir"), size)
             os.kill(nginx.pid(), signal.SIGHUP)
-            until("it is seen", lambda: nginx.logged("somebody has cut"), 60)
+            until("it is seen", lambda: nginx.logged("was truncated"), 60)
             until("it goes on anew", lambda: nginx.logged("start worker process ") > 1, 60)
             until("it answers", lambda: nginx.get("/?k=a").status == 429, 60)
             assert nginx.statuses(2, "/?k=b")[1:] == [200], size

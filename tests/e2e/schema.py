@@ -33,7 +33,7 @@ SENSE = re.compile(
     r"there is no list|unknown priority or class|has no entries of|two rules are named|"
     r"is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |^forget: |"
     r"must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|"
-    r"bits set behind its prefix|time zone|a path begins with /|no path is like this|"
+    r"bits set behind its prefix|time zone|a path begins with /|no path looks like this|"
     r"no (host|method) is like this|uri is the path alone|a key without an attribute|"
     r"can ever pass at once|"
     r"no rule names the list|cannot read the file|the most is|two guards are named|"

@@ -94,7 +94,7 @@ def test_S6_check(weir):
         cli.says(0, "allowed: on the list allow", "check", "account=root")
         done = cli.run("check", "tenant=x", "ip=x")
         assert done.returncode == 0 and "no rule looks at 'tenant'\n" in done.stderr, done
-        assert "warning: 'x' is no address\n" in done.stderr and "'ip'" not in done.stderr, done
+        assert "warning: 'x' is not an address\n" in done.stderr and "'ip'" not in done.stderr, done
         for silent in "-q", "--json":
             assert cli.run("check", silent, "tenant=x").stderr == ""
         cli.says(0, "allowed: no rule applies", "check", "tenant=x")

@@ -245,11 +245,11 @@ static const struct row rows[] = {
       ONE },
     { "weir_rules_version", "gauge",
       "Rule sets in force since the start, including the present one.", NULL, AT(version), ONE },
-    { "weir_rules_age_seconds", "gauge", "Time since the rules in force came.", NULL, AT(age),
-      SECONDS },
+    { "weir_rules_age_seconds", "gauge", "Time since the rules in force took effect.", NULL,
+      AT(age), SECONDS },
     { "weir_rules_reload_good", "gauge",
-      "1, or 0 if the rule file was refused since the rules in force came.", NULL, AT(reload_good),
-      ONE },
+      "1, or 0 if the rule file was refused since the rules in force took effect.", NULL,
+      AT(reload_good), ONE },
     { "weir_rules_reload_failures_total", "counter",
       "Times that the rule file was read again and refused.", NULL,
       AT(events) + WEIR__EVENT_RELOAD_FAILED * sizeof(int64_t), ONE },
@@ -361,8 +361,8 @@ static void print_infos(struct weir__buffer *out, const struct figures *f)
     print_head(out, "weir_info", "gauge", "The version that is running.");
     weir__buffer_format(out, "weir_info{version=\"%s\"} 1\n", weir_version());
     print_head(out, "weir_rules_info", "gauge",
-               "Which rules are in force: the hash of their text, where they are from, what made "
-               "them come.");
+               "Which rules are in force: the hash of their text, where they come from, and the "
+               "cause of the change.");
     weir__buffer_text(out, "weir_rules_info{");
     print_label(out, "hash", f->in_force.hash);
     weir__buffer_text(out, ",");

@@ -310,7 +310,7 @@ int weir__loop_start(struct weir__loop *loop, struct weir_error *error)
 
     loop->started = code == 0;
     return code == 0 ? WEIR_OK
-                     : weir__fail(error, WEIR_SYSTEM, "cannot make a thread: %s", strerror(code));
+                     : weir__fail(error, WEIR_SYSTEM, "cannot start a thread: %s", strerror(code));
 }
 
 void weir__loop_wake(struct weir__loop *loop)

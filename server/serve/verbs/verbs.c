@@ -102,15 +102,15 @@ const struct weir__verb weir__verbs[] = {
       .statuses = "200=AllowedBare 400 403=Denied 429=Refused 503=RefusedLater",
       .summary = "Decides for a proxy: nginx auth_request, Traefik, Caddy.",
       .more = "If the peer is one of trusted-proxies, the request is the one that it describes: ip "
-              "from X-Forwarded-For (from the right, the first that is no trusted proxy) or "
+              "from X-Forwarded-For (from the right, the first that is not a trusted proxy) or "
               "X-Real-IP, uri from X-Original-URI, X-Original-URL or X-Forwarded-Uri, method from "
               "X-Original-Method or X-Forwarded-Method (two that differ are refused with 400), "
               "host from X-Forwarded-Host, scheme from X-Forwarded-Proto. All other headers are "
               "attributes header.NAME, and every parameter of the query is one too. A parameter "
               "that comes twice, or is called ip, uri, method, host, scheme or header.NAME, is "
               "refused with 400: put variables of the proxy into headers, since a client may fill "
-              "them with & and more parameters. A peer that is no trusted proxy describes only "
-              "itself. Any method will do.",
+              "them with & and more parameters. A peer that is not a trusted proxy describes only "
+              "itself. Any method works.",
       .args = { CHOICE("refuse", .choices = "401|403|429|503",
                        .text = "the status of refusals: nginx's auth_request understands only 401 "
                                "and 403"),
@@ -176,7 +176,7 @@ const struct weir__verb weir__verbs[] = {
                      .text = "if that is another time than from enter to exit") } },
     { DECIDING("WEIR.RENEW", "/v1/renew", "renew"), .run = weir__decide_renew,
       .resp = weir__resp_renew, .answer = "Renewed", .statuses = "400 413",
-      .summary = "Goes on with work: restarts the permit's lease.", .args = { PERMIT } },
+      .summary = "Continues work: restarts the permit's lease.", .args = { PERMIT } },
     { ROUTE("POST", "/v1/check/batch", "checkBatch", "decide"), .role = CHECK,
       .http = weir__http_batch, .answer = "BatchAnswer", .statuses = "400 413",
       .summary = "Decides up to 1000 requests.",
@@ -307,9 +307,9 @@ const struct weir__verb weir__verbs[] = {
       .summary = "What a text would change in the fleet's rules, or what has changed since a "
                  "version.",
       .args = { { .name = "text", .word = "TEXT", .kind = WEIR__ARG_BODY,
-                  .text = "the rules that come; by default the newest version" },
+                  .text = "the new rules; by default the newest version" },
                 COUNT("from", .word = "FROM", .min = 1,
-                      .text = "the version that goes; by default the newest") } },
+                      .text = "the old version; by default the newest") } },
     { OPERATOR("WEIR.FLEET.PUBLISH", "POST", "/v1/fleet/publish", "fleetPublish", "fleet",
                fleet_publish),
       .answer = "FleetPublished", .statuses = "400 404 409 503",
@@ -362,7 +362,7 @@ const struct weir__verb weir__verbs[] = {
       .answer = "text/event-stream", .statuses = "400",
       .summary = "Events as they happen: server-sent events with id, event, data (an Event).",
       .args = { COUNT("after", .otherwise = -1, .header = "Last-Event-ID",
-                      .text = "number of the last event seen: kept events behind it come first; "
+                      .text = "number of the last event seen: kept events after it come first; "
                               "without it, only new ones") } },
     { OPERATOR("WEIR.EVENTS", "GET", "/v1/events/recent", "eventsRecent", "events", events),
       .answer = "[Event]", .statuses = "400", .summary = "The events that are kept, oldest first.",

@@ -175,7 +175,7 @@ TEST(test_a_purse_is_no_limit_by_itself)
     struct weir_limit limit;
 
     assert_int_equal(weir_limit_parse(&limit, "purse 5/1s", &error), WEIR_INVALID);
-    assert_non_null(strstr(error.text, "'purse' is no algorithm for a limit"));
+    assert_non_null(strstr(error.text, "'purse' is not an algorithm for a limit"));
     for (const char *const *name = weir_algorithms(); *name != NULL; name++)
         assert_string_not_equal(*name, "purse");
     assert_ptr_equal(weir__algo_at((size_t)weir__algo_index("purse")), &weir__purse);

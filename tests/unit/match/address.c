@@ -402,7 +402,7 @@ TEST(test_R1_bad_networks)
         { "10.0.0.1/8", 10, "write 10.0.0.0/8 for the network, or 10.0.0.1 for the address" },
         { "2001:db8::7/32", 13, "write 2001:db8::/32 for the network" },
         { "10.0.0.0/33", 10,
-          "'33' is not a prefix: behind the slash of an IPv4 network comes a number from 0 to 32" },
+          "'33' is not a prefix: after the slash of an IPv4 network comes a number from 0 to 32" },
         { "::/129", 4, "from 0 to 128" },
         { "10.0.0.0/", 10, "'' is not a prefix" },
         { "10.0.0.0/08", 10, "'08' is not a prefix" },

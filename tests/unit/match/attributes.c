@@ -173,7 +173,7 @@ TEST(test_R1_every_spelling_of_a_host_is_one_value)
     assert_value(&facts.values[2], "shop.example");
 }
 
-/* The names of headers have no case, in a request as in a rule. */
+/* The header names ignore case, in a request as in a rule. */
 TEST(test_R1_headers_have_no_case)
 {
     static const char *const names[] = { "header.x-api-key" };

@@ -46,7 +46,7 @@ TEST(test_R1_attributes_with_text_between)
     assert_int_equal(t.n, 3);
     assert_part(&t.parts[0], "a{", "ip", NULL);
     assert_part(&t.parts[1], ":", "account", "no one");
-    assert_part(&t.parts[2], "-", "header.x-api-key", NULL); /* names of headers have no case */
+    assert_part(&t.parts[2], "-", "header.x-api-key", NULL); /* header names ignore case */
     assert_string_equal(t.parts[3].before, "z");
     assert_null(t.parts[3].attribute);
     weir__template_free(&t);

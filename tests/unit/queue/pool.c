@@ -561,7 +561,7 @@ TEST(test_options_that_make_no_sense_are_refused_with_the_reason)
     } rows[] = {
         { { .max_threads = -1 }, "1 to 65536" },
         { { .max_threads = 65537 }, "1 to 65536" },
-        { { .min_threads = -1 }, "none or more" },
+        { { .min_threads = -1 }, "0 or more" },
         { { .idle = -1 }, "idle" },
         { { .max_queue = -2 }, "WEIR_NO_QUEUE" },
         { { .max_queue = 1048577 }, "1 to 1048576" },

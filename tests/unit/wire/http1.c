@@ -181,7 +181,7 @@ TEST(test_S2_versions)
     check_bad("GET / HTTP/1.x", 400, "HTTP/1.1");
     check_bad("GET / HTTP/1.1 ", 400, "CRLF");
     check_bad("GET / HTTP/1.1\n", 400, "LF alone");
-    check_bad("GET / HTTP/1.1\r\r", 400, "LF behind CR");
+    check_bad("GET / HTTP/1.1\r\r", 400, "LF after CR");
 }
 
 TEST(test_S2_headers_that_are_wrong)
@@ -197,12 +197,12 @@ TEST(test_S2_headers_that_are_wrong)
     check_bad_header("a(", 400, "name");
     check_bad_header("\xc3", 400, "name");
     check_bad_header("a: b\n", 400, "LF alone");
-    check_bad_header("a: b\rc", 400, "LF behind CR");
-    check_bad_header("a: b\r\r", 400, "LF behind CR");
+    check_bad_header("a: b\rc", 400, "LF after CR");
+    check_bad_header("a: b\r\r", 400, "LF after CR");
     check_bad_header("a: b\x01", 400, "control");
     check_bad_header("a: bcdefghijklmnop\x7f", 400, "control");
     check_bad_header("a: b\r\n\n", 400, "LF alone");
-    check_bad_header("a: b\r\n\rx", 400, "LF behind CR");
+    check_bad_header("a: b\r\n\rx", 400, "LF after CR");
     check_bad_bytes("GET / HTTP/1.1\r\na: b\0", 21, 400, "control");
     check_bad_bytes("GET / HTTP/1.1\r\na\0", 18, 400, "name");
     check_good("GET / HTTP/1.1\r\nHost: a\r\na: \xc3\xa9\tb\xff\r\n\r\n");

@@ -176,7 +176,7 @@ TEST(test_D1_nonsense)
 
     take(w, conn_to(w, "h:1"));
     tell(w, "h:1", "HTTP/1.1 400 Bad Request\r\n");
-    is(w, i, IS_UNKNOWN, "this is no answer of a Redis server");
+    is(w, i, IS_UNKNOWN, "this is not an answer of a Redis server");
     pass(w, 5 * MS);
     assert_null(find_conn(w, "h:1", 0)); /* nobody needs it */
 }

@@ -23,7 +23,7 @@ TEST_WITH(test_R3_list_changes_by_admin, start, stop)
     good("WEIR.LIST.REMOVE deny ip 203.0.113.0/24");
     answers("entries", "1", "changed", "1");
     assert_true(passes(server.engine, "ip=203.0.113.5", NOW));
-    good("WEIR.LIST.ADD deny header.X-App evil"); /* names of headers have no case */
+    good("WEIR.LIST.ADD deny header.X-App evil"); /* header names ignore case */
     answers("attribute", "header.x-app", "entries", "1", "changed", "1");
     good("WEIR.RULES.RELOAD"); /* the rules are read again, and the changes are still there */
     assert_false(passes(server.engine, "ip=2001:db8::1", NOW));
@@ -41,7 +41,7 @@ TEST_WITH(test_R3_wrong_list_changes, start, stop)
     bad("WEIR.LIST.ADD deny ip 192.0.2.300", 400, "192.0.2.300");
     bad("WEIR.LIST.ADD deny account a*", 400, "*");
     bad("WEIR.LIST.ADD deny ip 192.0.2.1 nonsense", 400, "nonsense");
-    bad("WEIR.LIST.ADD deny a/b x", 400, "no attribute");
+    bad("WEIR.LIST.ADD deny a/b x", 400, "not an attribute");
     assert_int_equal(run_spans(add, words, 4), 400);
     assert_contains(last.message, "NUL");
     good("WEIR.LISTS");

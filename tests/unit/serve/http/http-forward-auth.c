@@ -55,7 +55,7 @@ TEST_WITH(test_S2_allowed_and_refused, begin, end)
     assert_string_equal(body_of(no), "");
 }
 
-/* From the right, the first that is no trusted proxy; what is left of it anybody may have
+/* From the right, the first that is not a trusted proxy; what is left of it anybody may have
  * written. */
 TEST_WITH(test_S2_address_of_the_client, begin, end)
 {

@@ -226,7 +226,7 @@ TEST_WITH(test_bad_files, fresh, NULL)
         { "watch: maybe\n", ":1:8: watch must be true or false, not 'maybe'" },
         { "config: x\n", ":1:1: config names this file" },
         { "rules: \"x\n", ":1:9: a \" is not closed" },
-        { "rules: 'x' y\n", ":1:12: there is more behind the closing quote" },
+        { "rules: 'x' y\n", ":1:12: there is more after the closing quote" },
         { "events-log: -\n",
           ":1:13: a list begins on the line below its key; text that begins with -" },
         { "resp: 1.2.3.4\n", ":1:7: resp: '1.2.3.4' is not an address" },

@@ -8,7 +8,4 @@
  * `argv` is the whole command line, for a successor. */
 int weir__serve(struct weir__settings *settings, char **argv);
 
-/* Tells a supervisor that understands sd_notify(3). */
-void weir__tell_supervisor(const char *text);
-
 #endif

@@ -7,21 +7,18 @@
  *     SIGUSR2           start a successor, which takes the sockets; this one drains when that one
  *                       is ready
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "base/thread.h"
 #include "engine/explain.h"
 #include "match/address.h"
+#include "server/serve/announce.h"
 #include "server/serve/decide/adhoc.h"
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/fleet.h"
@@ -40,8 +37,6 @@
 #include "server/serve/events/top-keys.h"
 #include "server/serve/decide/waiting.h"
 #include "server/serve/events/events-from-counts.h"
-#include "table/table.h"
-#include "server/base/human-numbers.h"
 #include "server/base/complain.h"
 #include "server/base/table-file.h"
 
@@ -275,37 +270,6 @@ static void tick(struct weir__server *server, weir_time now)
     weir_table_tend(server->table, now);
 }
 
-struct counts {
-    char text[3 * WEIR__HUMAN];
-};
-
-/* "1 rule, 2 limits, 0 guards" */
-static struct counts counts_of(const struct weir__in_force_info *info)
-{
-    char rules[WEIR__HUMAN], limits[WEIR__HUMAN], guards[WEIR__HUMAN];
-    struct counts c;
-
-    snprintf(c.text, sizeof(c.text), "%s, %s, %s",
-             weir__human_counted(rules, (int64_t)info->rules, "rule"),
-             weir__human_counted(limits, (int64_t)info->limits, "limit"),
-             weir__human_counted(guards, (int64_t)info->guards, "guard"));
-    return c;
-}
-
-/* The rule file has changed: readers of this terminal, or of the journal, want to know the
- * outcome. */
-static void say_reload(struct weir__in_force *in_force)
-{
-    struct weir__in_force_info info;
-
-    weir__in_force_info(in_force, &info);
-    if (info.problem[0])
-        weir__complain("serve", "the rules stay as they are: %s", info.problem);
-    else
-        weir__complain("serve", "%s is in force: %s, %s", info.source, counts_of(&info).text,
-                       info.hash);
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     struct life *life = timer->data;
@@ -316,7 +280,7 @@ static void on_tick(uv_timer_t *timer)
     life->heir = life->server.pass ? HEIR_TICKS : life->heir > 0 ? life->heir - 1 : 0;
     if (life->settings.watch || life->heir > 0 ? weir__in_force_refresh(in_force, now)
                                                : weir__in_force_refresh_lists(in_force, now))
-        say_reload(in_force);
+        weir__announce_reload(in_force);
     if (!life->server.test_clock) /* tests tick by setting it */
         tick(&life->server, now);
 }
@@ -410,7 +374,7 @@ static void on_hang_up(uv_signal_t *signal, int number)
     (void)number;
     weir__in_force_reload(life->server.in_force, "signal", weir__server_now(&life->server), NULL,
                           &error);
-    say_reload(life->server.in_force);
+    weir__announce_reload(life->server.in_force);
     if (life->server.tls && weir__tls_context_renew(life->server.tls, &error) != WEIR_OK)
         weir__complain("serve", "the certificate stays as it is: %s", error.text);
     weir__event_log_reopen(life->event_log);
@@ -444,101 +408,7 @@ static void on_user2(uv_signal_t *signal, int number)
         weir__complain("serve", "%s", error.text);
 }
 
-/* ------------------------------------------------------------------ ready ---- */
-
-/* systemd's protocol: a datagram to the socket that NOTIFY_SOCKET names. */
-void weir__tell_supervisor(const char *text)
-{
-    const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
-        return;
-    memcpy(address.sun_path, path, strlen(path));
-    if (path[0] == '@')
-        address.sun_path[0] = 0;
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address, len) < 0)
-        weir__complain("serve", "the supervisor could not be told: %s", strerror(errno));
-    close(fd);
-}
-
-/* Switches by hand outlive the server: its operator must not think that rules are enforced which
- * are not. */
-static void print_switches(const struct life *life)
-{
-    enum weir_mode all = weir__table_mode(life->server.table);
-    struct weir_rule_info rule;
-
-    if (all != WEIR_AS_WRITTEN)
-        printf("  mode   %s for all rules, by hand\n", weir_mode_name(all));
-    for (int64_t at = 0; weir_rule_next(life->server.engine, &at, &rule);)
-        if (rule.switched != WEIR_AS_WRITTEN)
-            printf("  mode   %s for %s, by hand\n", weir_mode_name(rule.switched), rule.name);
-}
-
-static void print_fleet(const struct life *life)
-{
-    struct weir_fleet_info info;
-
-    if (!life->server.fleet)
-        return;
-    weir_fleet_look(life->server.fleet, &info);
-    printf("  fleet  %s, as node %s, with %s\n", info.name, info.node,
-           weir__node_follows(&life->server) ? "the fleet's rules" : "rules of its own (--rules)");
-}
-
-static void print_table(const struct life *life)
-{
-    const struct weir__settings *s = &life->settings;
-    struct weir_table_stats stats;
-
-    if (s->memory) {
-        printf("  table  in memory: gone when the server ends\n");
-        return;
-    }
-    char disk[WEIR__HUMAN];
-    struct weir__pids users = weir__table_users(s->table, false);
-    weir__human_bytes(disk, sizeof(disk), (int64_t)weir__table_disk_bytes(s->table));
-    weir_table_stats(life->server.table, -1, &stats);
-    printf("  table  %s (%" PRId64 " of %" PRId64 " slots used, %s on disk%s%s)\n", s->table,
-           stats.keys, stats.slots, disk, *users.text ? "; also used by pid" : "", users.text);
-}
-
-static void print_ready(const struct life *life)
-{
-    const struct weir__settings *s = &life->settings;
-    const struct weir__listen_address *http = NULL, *resp = NULL;
-    struct weir__in_force_info info;
-
-    weir__in_force_info(life->server.in_force, &info);
-    printf("weir %s serves, with %zu thread%s\n", weir_version(), life->server.n_loops,
-           life->server.n_loops == 1 ? "" : "s");
-    for (size_t i = 0; i < life->listen.n_addresses; i++) {
-        const struct weir__listen_address *a = &life->listen.addresses[i];
-        printf("  %-6s %s%s\n", weir__door_names[a->door], a->text,
-               life->server.tls && !a->is_unix ? " (TLS)" : "");
-        resp = a->door == WEIR__DOOR_RESP && !resp && !a->is_unix ? a : resp;
-        http = a->door == WEIR__DOOR_HTTP && !http && !a->is_unix ? a : http;
-    }
-    printf("  rules  %s", info.hash[0] ? info.source : "none");
-    if (info.hash[0])
-        printf(" (%s, %s)", counts_of(&info).text, info.hash);
-    printf("\n");
-    print_switches(life);
-    print_fleet(life);
-    print_table(life);
-    if (resp && http && !life->server.tls && !*s->check_token)
-        printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
-               "  curl -i http://%s/v1/check -d "
-               "'{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
-               "  %s top --server %s\n",
-               resp->port, http->text, program_invocation_name, http->text);
-    fflush(stdout);
-}
+/* --------------------------------------------------------------- starting ---- */
 
 static int init_handles(struct life *life)
 {
@@ -627,36 +497,6 @@ static void raise_files(const struct weir__settings *settings)
                        (unsigned long long)limit.rlim_cur, settings->connections_max);
 }
 
-/* Anybody on the way can read the tokens of such clients. */
-static void warn_of_plain_tokens(const struct life *life)
-{
-    for (size_t i = 0; i < life->listen.n_addresses && !life->server.tls; i++)
-        if (!life->listen.addresses[i].loopback)
-            weir__complain("serve",
-                           "warning: tokens travel unencrypted to %s: set tls-certificate and "
-                           "tls-key, or listen on the loopback behind a proxy with TLS",
-                           life->listen.addresses[i].text);
-}
-
-static void warn_of_no_fleet(const struct weir__server *server)
-{
-    size_t n;
-    const char *rule = weir__lonely_rule(server->engine, &n);
-    const struct weir__settings *s = server->settings;
-
-    if (*s->fleet_node || *s->fleet_name)
-        weir__complain("serve",
-                       "warning: %s is set, and fleet, the URL of a Redis, is not: this server is "
-                       "in no fleet",
-                       *s->fleet_node ? "fleet-node" : "fleet-name");
-    if (rule)
-        weir__complain(
-            "serve",
-            "warning: %zu of the rules (%s%s) %s across the fleet, and this server is in "
-            "none: the whole limit counts on this host alone",
-            n, rule, n > 1 ? ", ..." : "", n > 1 ? "are" : "is");
-}
-
 int weir__serve(struct weir__settings *settings, char **argv)
 {
     static struct life life; /* large, and there is one */
@@ -677,11 +517,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
     }
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started,
                       &(struct weir__event_facts){ .text = weir_version() });
-    warn_of_plain_tokens(&life);
-    if (!life.server.fleet)
-        warn_of_no_fleet(&life.server);
-    print_ready(&life);
-    weir__tell_supervisor("READY=1");
+    weir__announce_ready(&life.server, &life.listen);
     int channel = weir__successor_channel();
     life.heir = channel ? HEIR_TICKS : 0; /* it may be gone before the first tick */
     if (channel)

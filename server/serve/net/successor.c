@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/serve/run.h"
+#include "server/serve/announce.h"
 
 #define PREDECESSOR "WEIR_PREDECESSOR"
 

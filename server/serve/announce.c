@@ -1,0 +1,185 @@
+/* announce.c -- what the server says to the readers of its terminal or journal, and to its
+ * supervisor. */
+#include "server/serve/announce.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "engine/explain.h"
+#include "server/base/complain.h"
+#include "server/base/human-numbers.h"
+#include "server/base/table-file.h"
+#include "server/serve/fleet.h"
+#include "table/file.h"
+#include "weir-admin.h"
+#include "weir-fleet.h"
+
+/* systemd's protocol: a datagram to the socket that NOTIFY_SOCKET names. */
+void weir__tell_supervisor(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    if (path[0] == '@')
+        address.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address, len) < 0)
+        weir__complain("serve", "the supervisor could not be told: %s", strerror(errno));
+    close(fd);
+}
+
+struct counts {
+    char text[3 * WEIR__HUMAN];
+};
+
+/* "1 rule, 2 limits, 0 guards" */
+static struct counts counts_of(const struct weir__in_force_info *info)
+{
+    char rules[WEIR__HUMAN], limits[WEIR__HUMAN], guards[WEIR__HUMAN];
+    struct counts c;
+
+    snprintf(c.text, sizeof(c.text), "%s, %s, %s",
+             weir__human_counted(rules, (int64_t)info->rules, "rule"),
+             weir__human_counted(limits, (int64_t)info->limits, "limit"),
+             weir__human_counted(guards, (int64_t)info->guards, "guard"));
+    return c;
+}
+
+void weir__announce_reload(struct weir__in_force *in_force)
+{
+    struct weir__in_force_info info;
+
+    weir__in_force_info(in_force, &info);
+    if (info.problem[0])
+        weir__complain("serve", "the rules stay as they are: %s", info.problem);
+    else
+        weir__complain("serve", "%s is in force: %s, %s", info.source, counts_of(&info).text,
+                       info.hash);
+}
+
+/* Switches by hand outlive the server: its operator must not think that rules are enforced which
+ * are not. */
+static void print_switches(const struct weir__server *server)
+{
+    struct weir_modes all;
+    struct weir_rule_info rule;
+
+    weir_modes_get(server->engine, &all);
+    if (all.by_hand != WEIR_AS_WRITTEN)
+        printf("  mode   %s for all rules, by hand\n", weir_mode_name(all.by_hand));
+    for (int64_t at = 0; weir_rule_next(server->engine, &at, &rule);)
+        if (rule.switched != WEIR_AS_WRITTEN)
+            printf("  mode   %s for %s, by hand\n", weir_mode_name(rule.switched), rule.name);
+}
+
+static void print_fleet(const struct weir__server *server)
+{
+    struct weir_fleet_info info;
+
+    if (!server->fleet)
+        return;
+    weir_fleet_look(server->fleet, &info);
+    printf("  fleet  %s, as node %s, with %s\n", info.name, info.node,
+           weir__node_follows(server) ? "the fleet's rules" : "rules of its own (--rules)");
+}
+
+static void print_table(const struct weir__server *server)
+{
+    const struct weir__settings *s = server->settings;
+    struct weir_table_stats stats;
+
+    if (s->memory) {
+        printf("  table  in memory: gone when the server ends\n");
+        return;
+    }
+    char disk[WEIR__HUMAN];
+    struct weir__pids users = weir__table_users(s->table, false);
+    weir__human_bytes(disk, sizeof(disk), (int64_t)weir__table_disk_bytes(s->table));
+    weir_table_stats(server->table, -1, &stats);
+    printf("  table  %s (%" PRId64 " of %" PRId64 " slots used, %s on disk%s%s)\n", s->table,
+           stats.keys, stats.slots, disk, *users.text ? "; also used by pid" : "", users.text);
+}
+
+static void print_ready(const struct weir__server *server, const struct weir__listen *listen)
+{
+    const struct weir__settings *s = server->settings;
+    const struct weir__listen_address *http = NULL, *resp = NULL;
+    struct weir__in_force_info info;
+
+    weir__in_force_info(server->in_force, &info);
+    printf("weir %s serves, with %zu thread%s\n", weir_version(), server->n_loops,
+           server->n_loops == 1 ? "" : "s");
+    for (size_t i = 0; i < listen->n_addresses; i++) {
+        const struct weir__listen_address *a = &listen->addresses[i];
+        printf("  %-6s %s%s\n", weir__door_names[a->door], a->text,
+               server->tls && !a->is_unix ? " (TLS)" : "");
+        resp = a->door == WEIR__DOOR_RESP && !resp && !a->is_unix ? a : resp;
+        http = a->door == WEIR__DOOR_HTTP && !http && !a->is_unix ? a : http;
+    }
+    printf("  rules  %s", info.hash[0] ? info.source : "none");
+    if (info.hash[0])
+        printf(" (%s, %s)", counts_of(&info).text, info.hash);
+    printf("\n");
+    print_switches(server);
+    print_fleet(server);
+    print_table(server);
+    if (resp && http && !server->tls && !*s->check_token)
+        printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
+               "  curl -i http://%s/v1/check -d "
+               "'{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
+               "  %s top --server %s\n",
+               resp->port, http->text, program_invocation_name, http->text);
+    fflush(stdout);
+}
+
+/* Anybody on the way can read the tokens of such clients. */
+static void warn_of_plain_tokens(const struct weir__listen *listen)
+{
+    for (size_t i = 0; i < listen->n_addresses; i++)
+        if (!listen->addresses[i].loopback)
+            weir__complain("serve",
+                           "warning: tokens travel unencrypted to %s: set tls-certificate and "
+                           "tls-key, or listen on the loopback behind a proxy with TLS",
+                           listen->addresses[i].text);
+}
+
+static void warn_of_no_fleet(const struct weir__server *server)
+{
+    size_t n;
+    const char *rule = weir__lonely_rule(server->engine, &n);
+    const struct weir__settings *s = server->settings;
+
+    if (*s->fleet_node || *s->fleet_name)
+        weir__complain("serve",
+                       "warning: %s is set, and fleet, the URL of a Redis, is not: this server is "
+                       "in no fleet",
+                       *s->fleet_node ? "fleet-node" : "fleet-name");
+    if (rule)
+        weir__complain(
+            "serve",
+            "warning: %zu of the rules (%s%s) %s across the fleet, and this server is in "
+            "none: the whole limit counts on this host alone",
+            n, rule, n > 1 ? ", ..." : "", n > 1 ? "are" : "is");
+}
+
+void weir__announce_ready(const struct weir__server *server, const struct weir__listen *listen)
+{
+    if (!server->tls)
+        warn_of_plain_tokens(listen);
+    if (!server->fleet)
+        warn_of_no_fleet(server);
+    print_ready(server, listen);
+    weir__tell_supervisor("READY=1");
+}

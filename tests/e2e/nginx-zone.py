@@ -278,7 +278,7 @@ def test_N3_a_table_of_others_that_was_cut(module):
         cut(nginx, "own.table", 4096)
         for times in (1, 2):
             os.kill(nginx.pid(), signal.SIGHUP)
-            until("it is seen", lambda: nginx.logged(r"table\": end all that use it") == times, 60)
+            until("it is seen", lambda: nginx.logged(r"truncated: stop everything") == times, 60)
             assert nginx.statuses(2, "/?k=a") == [503] * 2
         assert os.path.getsize(nginx.path("own.table")) == 4096  # it is as it was
         os.unlink(nginx.path("own.table"))

@@ -1,4 +1,4 @@
-/* weir-admin.h -- for those who look after rules in force: modes, counts, keys, lists, bans.  Read
+/* weir-admin.h -- for operators of rules in force: modes, counts, keys, lists, bans.  Read
  * weir.h first. */
 #ifndef WEIR_ADMIN_H
 #define WEIR_ADMIN_H

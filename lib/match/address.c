@@ -21,11 +21,10 @@
 
 #include "match/bytes.h"
 
-#define FOUR_MIN  7  /* "0.0.0.0" */
-#define FOUR_MAX  15 /* "255.255.255.255" */
-#define SIX_MAX   45 /* eight groups of four digits, the last two as IPv4 */
-#define NO_GAP    9  /* more groups than there are */
-#define QUOTE_MAX 64
+#define FOUR_MIN 7  /* "0.0.0.0" */
+#define FOUR_MAX 15 /* "255.255.255.255" */
+#define SIX_MAX  45 /* eight groups of four digits, the last two as IPv4 */
+#define NO_GAP   9  /* more groups than there are */
 
 /* ----------------------------------------------------------------- IPv4 ---- */
 
@@ -300,22 +299,6 @@ int weir__address_print(char *out, size_t size, const struct weir__address *addr
 
 /* -------------------------------------------------------------- networks ---- */
 
-/* For errors: the beginning of a text, safe to print. */
-struct quote {
-    char text[QUOTE_MAX + 4];
-};
-
-static struct quote quote(const char *text, size_t len)
-{
-    struct quote q;
-    size_t n = len < QUOTE_MAX ? len : QUOTE_MAX;
-
-    for (size_t i = 0; i < n; i++)
-        q.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    snprintf(q.text + n, sizeof(q.text) - n, "%s", n < len ? "..." : "");
-    return q;
-}
-
 /* The likely mistake in a text that is no address. */
 static const char *guess(const char *text, size_t len)
 {
@@ -349,8 +332,8 @@ static int fail_address(struct weir_error *error, const char *text, size_t len)
                              "an address is missing: write one as 192.0.2.7 or 2001:db8::7, a "
                              "network as 10.0.0.0/8");
     return weir__fail_at(error, 1,
-                         "'%s' is not an IP address: write it as 192.0.2.7 or 2001:db8::7%s%s",
-                         quote(text, len).text, hint ? ", " : "", hint ? hint : "");
+                         "%s is not an IP address: write it as 192.0.2.7 or 2001:db8::7%s%s",
+                         weir__quote(text, len).text, hint ? ", " : "", hint ? hint : "");
 }
 
 /* A prefix as written; above 999: not a number. */
@@ -398,8 +381,8 @@ int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out, struc
     if (prefix < skip || prefix > most)
         return weir__fail_at(
             error, (int)address_len + 2,
-            "'%s' is not a prefix: after the slash of %s network comes a number from %u to %u",
-            quote(slash + 1, len - address_len - 1).text,
+            "%s is not a prefix: after the slash of %s network comes a number from %u to %u",
+            weir__quote(slash + 1, len - address_len - 1).text,
             skip         ? "a mapped IPv4"
             : most == 32 ? "an IPv4"
                          : "an IPv6",

@@ -420,7 +420,7 @@ TEST(test_R1_bad_networks)
         { "fe80::1%eth0", 1, "no scope" },
         { "10.0.0.0 /8", 1, "no spaces" },
         { "example.com", 1, "'example.com' is not an IP address" },
-        { "a\nb\033", 1, "'a?b?'" },
+        { "a\nb\033", 1, "'a\\x0ab\\x1b'" },
     };
     for (size_t i = 0; i < COUNT_OF(nets); i++) {
         struct weir__cidr cidr, before;

@@ -94,6 +94,13 @@ void weir__buffer_bulk(struct weir__buffer *b, const void *bytes, size_t len)
         b->len = (size_t)(weir__resp_put_bulk(to, bytes, len) - b->bytes);
 }
 
+void weir__buffer_bulk_number(struct weir__buffer *b, int64_t n)
+{
+    char digits[WEIR__NUMBER_MAX];
+
+    weir__buffer_bulk(b, digits, (size_t)(weir__put_number(digits, n) - digits));
+}
+
 void weir__buffer_drop(struct weir__buffer *b, size_t n)
 {
     if (n < b->len)

@@ -31,6 +31,7 @@ __attribute__((format(printf, 2, 3))) void weir__buffer_format(struct weir__buff
                                                                const char *format, ...);
 void weir__buffer_number(struct weir__buffer *b, int64_t n);                   /* in decimal */
 void weir__buffer_bulk(struct weir__buffer *b, const void *bytes, size_t len); /* as RESP has it */
+void weir__buffer_bulk_number(struct weir__buffer *b, int64_t n);
 
 void weir__buffer_drop(struct weir__buffer *b, size_t n); /* the first n bytes */
 void weir__buffer_free(struct weir__buffer *b);           /* and it is empty again */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "algo/debt.h"
-#include "wire/decimal.h"
 
 #define EXACT_MAX   WEIR__ACCOUNT_EXACT_MAX
 #define RING_MAX    200                /* numbers that Lua takes apart at once */
@@ -29,9 +28,8 @@ void weir__script_word(struct weir__account_call *call, const void *bytes, size_
 
 void weir__script_number(struct weir__account_call *call, int64_t n)
 {
-    char text[WEIR__NUMBER_MAX];
-
-    weir__script_word(call, text, (size_t)(weir__put_number(text, n) - text));
+    weir__buffer_bulk_number(&call->words, n);
+    call->n_words++;
 }
 
 size_t weir__script_key_count(const struct weir__account_call *call)

@@ -1,29 +1,9 @@
 /* lock-words.c -- the words that lock.lua is called with, and its answers. */
 #include <string.h>
 
+#include "cluster/fleet/key-word.h"
 #include "cluster/fleet/lock.h"
 #include "wire/resp-reply.h"
-
-static void add_number(struct weir__buffer *out, int64_t n)
-{
-    struct weir__buffer digits = { 0 };
-
-    weir__buffer_number(&digits, n);
-    out->failed = out->failed || digits.failed;
-    if (!out->failed)
-        weir__buffer_bulk(out, digits.bytes, digits.len);
-    weir__buffer_free(&digits);
-}
-
-/* weir:{lock:NAME}, and what belongs to it. */
-static void add_key(struct weir__buffer *out, struct weir_key name, const char *part)
-{
-    static const char head[] = "weir:{lock:";
-
-    weir__buffer_format(out, "$%zu\r\n%s", sizeof(head) - 1 + name.len + 1 + strlen(part), head);
-    weir__buffer_add(out, name.bytes, name.len);
-    weir__buffer_format(out, "}%s\r\n", part);
-}
 
 void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out)
 {
@@ -31,14 +11,14 @@ void weir__lock_words(const struct weir__lock_ask *ask, struct weir__buffer *out
                                          "free", "drop", "look", "quit" };
     const char *verb = verbs[ask->verb];
 
-    add_number(out, 3);
-    add_key(out, ask->name, "");
-    add_key(out, ask->name, ":line");
-    add_key(out, ask->name, ":heard");
+    weir__buffer_bulk_number(out, 3);
+    weir__key_word(out, "lock", ask->name, "");
+    weir__key_word(out, "lock", ask->name, ":line");
+    weir__key_word(out, "lock", ask->name, ":heard");
     weir__buffer_bulk(out, verb, strlen(verb));
     weir__buffer_bulk(out, ask->id, strlen(ask->id));
-    add_number(out, ask->life / WEIR_MICROSECOND);
-    add_number(out, ask->token);
+    weir__buffer_bulk_number(out, ask->life / WEIR_MICROSECOND);
+    weir__buffer_bulk_number(out, ask->token);
     weir__buffer_bulk(out, ask->ask.len ? ask->ask.bytes : "", ask->ask.len);
 }
 

@@ -1,48 +1,30 @@
 /* member-shares-words.c -- the words that member-shares.lua is called with, and its answers. */
-#include <stdio.h>
 #include <string.h>
 
+#include "cluster/fleet/key-word.h"
 #include "cluster/fleet/member-shares.h"
 #include "wire/resp-reply.h"
 
 static void add_word(struct weir__buffer *out, const char *text)
 {
-    weir__buffer_format(out, "$%zu\r\n%s\r\n", strlen(text), text);
-}
-
-static void add_number(struct weir__buffer *out, int64_t n)
-{
-    char digits[24];
-
-    snprintf(digits, sizeof(digits), "%lld", (long long)n);
-    add_word(out, digits);
-}
-
-/* weir:{fleet:NAME}, and what belongs to it. */
-static void add_key(struct weir__buffer *out, struct weir_key fleet, const char *part)
-{
-    static const char head[] = "weir:{fleet:";
-
-    weir__buffer_format(out, "$%zu\r\n%s", sizeof(head) - 1 + fleet.len + 1 + strlen(part), head);
-    weir__buffer_add(out, fleet.bytes, fleet.len);
-    weir__buffer_format(out, "}%s\r\n", part);
+    weir__buffer_bulk(out, text, strlen(text));
 }
 
 void weir__member_words(const struct weir__member *m, const struct weir__member_send *send,
                         struct weir_key fleet, const char *id, struct weir__buffer *out)
 {
-    add_number(out, 4);
-    add_key(out, fleet, "");
-    add_key(out, fleet, ":members");
-    add_key(out, fleet, ":free");
-    add_key(out, fleet, ":notes");
+    weir__buffer_bulk_number(out, 4);
+    weir__key_word(out, "fleet", fleet, "");
+    weir__key_word(out, "fleet", fleet, ":members");
+    weir__key_word(out, "fleet", fleet, ":free");
+    weir__key_word(out, "fleet", fleet, ":notes");
     add_word(out, send->verb == WEIR__MEMBER_LEAVES ? "leave" : "beat");
     add_word(out, id);
-    add_number(out, send->seq);
-    add_number(out, m->weight);
-    add_number(out, m->want);
-    add_number(out, send->part);
-    add_number(out, m->beat / WEIR_MICROSECOND);
+    weir__buffer_bulk_number(out, send->seq);
+    weir__buffer_bulk_number(out, m->weight);
+    weir__buffer_bulk_number(out, m->want);
+    weir__buffer_bulk_number(out, send->part);
+    weir__buffer_bulk_number(out, m->beat / WEIR_MICROSECOND);
 }
 
 bool weir__member_reply(struct weir__member_answer *out, struct weir__text reply,

@@ -1,52 +1,28 @@
 /* notes-words.c -- the words that notes.lua is called with, and its answers. */
-#include <stdio.h>
 #include <string.h>
 
+#include "cluster/fleet/key-word.h"
 #include "cluster/fleet/notes.h"
 
 #define HEAD 4 /* values before the notes */
 
-static void add(struct weir__buffer *out, const void *bytes, size_t len)
-{
-    weir__buffer_format(out, "$%zu\r\n", len);
-    weir__buffer_add(out, bytes, len);
-    weir__buffer_text(out, "\r\n");
-}
-
-static void add_number(struct weir__buffer *out, int64_t n)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof(digits), "%lld", (long long)n);
-
-    add(out, digits, (size_t)len);
-}
-
-static void add_key(struct weir__buffer *out, struct weir_key fleet, const char *part)
-{
-    static const char head[] = "weir:{fleet:";
-
-    weir__buffer_format(out, "$%zu\r\n%s", sizeof(head) - 1 + fleet.len + 1 + strlen(part), head);
-    weir__buffer_add(out, fleet.bytes, fleet.len);
-    weir__buffer_format(out, "}%s\r\n", part);
-}
-
 void weir__notes_words(struct weir_key fleet, int64_t begun, int64_t heard, int64_t knew,
                        struct weir__buffer *out)
 {
-    add_number(out, 3);
-    add_key(out, fleet, ":notes");
-    add_key(out, fleet, ":notes:order");
-    add_key(out, fleet, ":notes:ends");
-    add_number(out, begun);
-    add_number(out, heard);
-    add_number(out, knew);
-    add_number(out, WEIR__NOTES_AT_ONCE);
+    weir__buffer_bulk_number(out, 3);
+    weir__key_word(out, "fleet", fleet, ":notes");
+    weir__key_word(out, "fleet", fleet, ":notes:order");
+    weir__key_word(out, "fleet", fleet, ":notes:ends");
+    weir__buffer_bulk_number(out, begun);
+    weir__buffer_bulk_number(out, heard);
+    weir__buffer_bulk_number(out, knew);
+    weir__buffer_bulk_number(out, WEIR__NOTES_AT_ONCE);
 }
 
 static void add_span(struct weir__buffer *out, weir_time span)
 {
     span = span < WEIR__NOTE_SPAN_MAX ? span : WEIR__NOTE_SPAN_MAX;
-    add_number(out, (span > 0 ? span : 0) / WEIR_MICROSECOND);
+    weir__buffer_bulk_number(out, (span > 0 ? span : 0) / WEIR_MICROSECOND);
 }
 
 void weir__note_words(const struct weir__note *note, struct weir__buffer *out)
@@ -59,9 +35,9 @@ void weir__note_words(const struct weir__note *note, struct weir__buffer *out)
     weir__buffer_add(out, note->key.bytes, note->key.len);
     weir__buffer_text(out, "\r\n");
     add_span(out, note->span);
-    add_number(out, note->strikes);
+    weir__buffer_bulk_number(out, note->strikes);
     add_span(out, note->forget);
-    add(out, how[note->how], 3);
+    weir__buffer_bulk(out, how[note->how], 3);
 }
 
 bool weir__notes_reply(struct weir__notes *out, struct weir__text reply)

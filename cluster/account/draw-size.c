@@ -12,16 +12,6 @@
 #define DUE_MAX   ((int64_t)1 << 49)
 #define PARTS     ((int64_t)1 << 20) /* this node's part of the demand is counted in these */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t greatest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t clamp(int64_t n, int64_t low, int64_t high)
 {
     return n < low ? low : n > high ? high : n;
@@ -65,7 +55,7 @@ struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
     struct weir__draw_terms t = { .life = weir__purse_life(plan), .window = weir__is_window(plan) };
 
     t.horizon = t.life / 4 / WEIR_MICROSECOND * WEIR_MICROSECOND;
-    t.pace = least(t.horizon, PACE_MOST);
+    t.pace = weir__int_least(t.horizon, PACE_MOST);
     t.epoch = 4 * (t.pace / WEIR_MICROSECOND);
     t.due = small((weir__i128)plan->limit.count * t.pace / weir__window_longest(plan) * 1000 +
                       (weir__i128)plan->limit.count * t.pace % weir__window_longest(plan) * 1000 /
@@ -80,7 +70,7 @@ struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *t,
                                              const struct weir__draw *draw)
 {
     struct weir__draw_numbers n = {
-        .need = greatest(draw->need, 1),
+        .need = weir__int_most(draw->need, 1),
         .waiting = clamp(draw->waiting, 0, UNITS_MAX),
         .have = clamp(draw->have, 0, UNITS_MAX),
         .asked = clamp(draw->asked >> t->shift, 0, ASKED_MAX),
@@ -88,11 +78,12 @@ struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *t,
         .epoch = t->epoch,
         .refill = t->due * 9 / 10,
         .of_left = t->window ? 500 : 250,
-        .least_left = t->window ? 1000 : greatest(1000, t->due),
+        .least_left = t->window ? 1000 : weir__int_most(1000, t->due),
     };
-    weir__i128 coming = (weir__i128)greatest(0, draw->slow) * t->horizon / (1000 * WEIR_SECOND);
+    weir__i128 coming =
+        (weir__i128)weir__int_most(0, draw->slow) * t->horizon / (1000 * WEIR_SECOND);
 
-    n.ahead = t->exact ? 0 : greatest(0, small(coming, UNITS_MAX) - n.have);
+    n.ahead = t->exact ? 0 : weir__int_most(0, small(coming, UNITS_MAX) - n.have);
     return n;
 }
 
@@ -149,8 +140,8 @@ int64_t weir__demand_count(struct weir__demand *d, const struct weir__draw_numbe
         d->since = start, d->before = d->asked = 0;
     else if (start > d->since)
         d->since = start, d->before = d->asked, d->asked = 0;
-    d->asked = least(d->asked + n->asked, ASKED_MAX);
-    return (d->before + d->asked) * 1000000000 / (n->epoch + greatest(0, us - d->since));
+    d->asked = weir__int_least(d->asked + n->asked, ASKED_MAX);
+    return (d->before + d->asked) * 1000000000 / (n->epoch + weir__int_most(0, us - d->since));
 }
 
 int64_t weir__demand_life(const struct weir__draw_terms *t)
@@ -162,7 +153,7 @@ int64_t weir__demand_life(const struct weir__draw_terms *t)
 
 static int64_t share_of(const struct weir__draw_numbers *n, int64_t demand, int64_t left)
 {
-    int64_t most = greatest(demand, n->fast), part = most > 0 ? n->fast * PARTS / most : 0;
+    int64_t most = weir__int_most(demand, n->fast), part = most > 0 ? n->fast * PARTS / most : 0;
     int64_t supply = (n->refill + n->of_left * left) / 1000;
 
     return supply / PARTS * part + supply % PARTS * part / PARTS;
@@ -175,9 +166,9 @@ struct weir__drawn weir__draw_choose(const struct weir__draw_numbers *n, int64_t
 
     left = clamp(left, 0, UNITS_MAX);
     struct weir__drawn drawn = { .share = share_of(n, demand, left) };
-    int64_t units = greatest(least(n->waiting, greatest(n->need, left / 2)),
-                             least(wanted, drawn.share - n->have));
-    units = least(left, units);
+    int64_t units = weir__int_most(weir__int_least(n->waiting, weir__int_most(n->need, left / 2)),
+                                   weir__int_least(wanted, drawn.share - n->have));
+    units = weir__int_least(left, units);
     if (units < n->need)
         units = left >= n->need && (n->waiting > 0 || n->have < 1) ? n->need : 0;
     drawn.units = units;

@@ -11,16 +11,6 @@
 #define SHIFT_MOST 16
 #define FALL       (10 * WEIR_SECOND)
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t greatest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* From empty to full. */
 static weir_time fill_time(const struct weir_plan *plan)
 {
@@ -39,7 +29,7 @@ int weir__fleet_limit_make(struct weir__fleet_limit *out, const struct weir_plan
     if (code)
         return code;
     l.slow_span = 2 * l.terms.horizon;
-    l.fast_span = least(l.slow_span, FAST_MOST);
+    l.fast_span = weir__int_least(l.slow_span, FAST_MOST);
     l.pause_most = l.terms.window ? WEIR_NEVER : fill_time(plan) / 2;
     *out = l;
     return WEIR_OK;
@@ -60,7 +50,7 @@ void weir__fleet_rate_count(struct weir__fleet_rate *r, const struct weir__fleet
 
     if (passed > RATE_SPAN) /* long ago, or never */
         r->fast = r->slow = 0;
-    units = greatest(0, units);
+    units = weir__int_most(0, units);
     r->fast = average(r->fast, limit->fast_span, units, passed > RATE_SPAN ? 0 : passed);
     r->slow = average(r->slow, limit->slow_span, units, passed > RATE_SPAN ? 0 : passed);
     r->at = now;
@@ -81,19 +71,20 @@ int64_t weir__fleet_low_water(const struct weir__fleet_limit *limit,
                               const struct weir__fleet_rate *rate, weir_time round_trip,
                               int64_t share)
 {
-    return least(greatest(2 * in_span(rate->slow, round_trip), weir__fleet_coming(limit, rate) / 4),
-                 share / 4);
+    return weir__int_least(
+        weir__int_most(2 * in_span(rate->slow, round_trip), weir__fleet_coming(limit, rate) / 4),
+        share / 4);
 }
 
 weir_time weir__fleet_pause(const struct weir__fleet_limit *limit, const struct weir__draw *draw,
                             const struct weir__drawn *drawn, uint32_t chance)
 {
     weir_time pace = limit->terms.pace, pause = PAUSE_MOST * pace;
-    int64_t units = greatest(drawn->units, draw->need);
+    int64_t units = weir__int_most(drawn->units, draw->need);
 
     if (drawn->share > 0 && units / drawn->share < PAUSE_MOST)
-        pause = greatest(pace, (weir_time)((weir__i128)pace * units / drawn->share));
-    pause = least(pause, limit->pause_most);
+        pause = weir__int_most(pace, (weir_time)((weir__i128)pace * units / drawn->share));
+    pause = weir__int_least(pause, limit->pause_most);
     /* 0.9 to 1.1 of it */
     return pause - pause / 10 + (weir_time)((weir__i128)(pause / 5) * chance >> 32);
 }

@@ -13,16 +13,6 @@
 #define REPEAT_LEAST   (2 * WEIR_SECOND) /* an account knows a draw for 3 s */
 #define LOOKS_PER_PACE 8
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t greatest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 int weir__fleet_create(struct weir__fleet **out, const struct weir__fleet_options *options,
                        struct weir_error *error)
 {
@@ -82,7 +72,7 @@ void weir__fleet_count(struct weir__fleet_key *k, int64_t units, int64_t cost)
 static void repay_lots(struct weir__fleet *f, struct weir__fleet_key *k, int64_t units)
 {
     for (size_t i = 0; i < 2 && units > 0; i++) {
-        struct weir__repay back = { least(units, k->lots[i].units), k->lots[i].drawn_at };
+        struct weir__repay back = { weir__int_least(units, k->lots[i].units), k->lots[i].drawn_at };
         if (back.units == 0)
             continue;
         k->lots[i].units -= back.units;
@@ -105,7 +95,8 @@ static void repay_expired(struct weir__fleet *f, struct weir__fleet_key *k, weir
 static void note_asked(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     if (k->seen > 0 && k->seen_at != now) {
-        weir__fleet_count(k, greatest(0, k->seen - f->ops->have(f->world, k, k->seen_at)), k->cost);
+        weir__fleet_count(k, weir__int_most(0, k->seen - f->ops->have(f->world, k, k->seen_at)),
+                          k->cost);
         if (k->limit->terms.window)
             repay_expired(f, k, now);
     }
@@ -113,7 +104,7 @@ static void note_asked(struct weir__fleet *f, struct weir__fleet_key *k, weir_ti
         k->asked_at = now;
     weir__fleet_rate_count(&k->rate, k->limit, k->counted, now);
     k->counted = 0;
-    f->asked = greatest(f->asked, weir__fleet_part_asked(k->limit, &k->rate));
+    f->asked = weir__int_most(f->asked, weir__fleet_part_asked(k->limit, &k->rate));
 }
 
 /* Once at each moment: purses are in a table, and what others spend meanwhile can be counted
@@ -156,7 +147,7 @@ static bool is_quiet(const struct weir__fleet_key *k)
 static bool is_hot(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {
     return !f->exact && !k->limit->terms.exact && !is_quiet(k) &&
-           weir__fleet_coming(k->limit, &k->rate) >= greatest(1, k->cost);
+           weir__fleet_coming(k->limit, &k->rate) >= weir__int_most(1, k->cost);
 }
 
 static int64_t low_water(const struct weir__fleet *f, const struct weir__fleet_key *k)
@@ -173,16 +164,17 @@ static weir_time next_look(const struct weir__fleet *f, const struct weir__fleet
     if (above <= 0 || k->rate.slow <= 0)
         return pace / LOOKS_PER_PACE;
     weir__i128 span = (weir__i128)above * (1000 * WEIR_SECOND) / k->rate.slow;
-    return span > pace ? pace : greatest((weir_time)span, pace / LOOKS_PER_PACE);
+    return span > pace ? pace : weir__int_most((weir_time)span, pace / LOOKS_PER_PACE);
 }
 
 /* Longer after each repeat, but no longer than the silence after which a shard is away: one that
  * has come back meanwhile answers at once. */
 static weir_time patience(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {
-    weir_time first = greatest(f->patience, 4 * f->shards[k->shard].round_trip);
+    weir_time first = weir__int_most(f->patience, 4 * f->shards[k->shard].round_trip);
 
-    return least(first << least(k->repeats, REPEATS), greatest(first, SILENCE * f->patience));
+    return weir__int_least(first << weir__int_least(k->repeats, REPEATS),
+                           weir__int_most(first, SILENCE * f->patience));
 }
 
 void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -192,7 +184,7 @@ void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
     if (k->drawing)
         due = weir__fleet_later(k->sent, patience(f, k));
     else if (k->spent)
-        due = is_hot(f, k) ? k->draw_at : greatest(k->closed_until, now);
+        due = is_hot(f, k) ? k->draw_at : weir__int_most(k->closed_until, now);
     else if (is_hot(f, k))
         due = now + next_look(f, k);
     else if (k->seen > 0 || k->counted > 0)
@@ -208,9 +200,9 @@ static struct weir__draw draw_of(const struct weir__fleet *f, const struct weir_
     int64_t first = k->first != NULL ? k->first->cost : k->cost;
 
     return (struct weir__draw){
-        .need = greatest(1, first - k->seen),
-        .waiting = greatest(0, k->waiting - k->seen),
-        .have = greatest(0, k->seen - k->waiting),
+        .need = weir__int_most(1, first - k->seen),
+        .waiting = weir__int_most(0, k->waiting - k->seen),
+        .have = weir__int_most(0, k->seen - k->waiting),
         .asked = k->asked,
         .fast = k->rate.fast,
         .slow = is_hot(f, k) ? k->rate.slow : 0,
@@ -338,7 +330,7 @@ static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key 
     weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent_first;
 
     if (k->repeats > 0 && took > *average)
-        *average = least(took, 2 * greatest(*average, f->patience));
+        *average = weir__int_least(took, 2 * weir__int_most(*average, f->patience));
     else if (took >= 0)
         *average += (took - *average) / 8;
 }
@@ -354,9 +346,10 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
     f->counts.spent++;
     k->draw_at = k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f));
     if (drawn->units == 0)
-        k->draw_at = greatest(
-            k->draw_at, weir__fleet_later(now, least(greatest(0, a->retry), k->limit->terms.life)));
-    k->draw_at = greatest(k->draw_at, now);
+        k->draw_at = weir__int_most(
+            k->draw_at, weir__fleet_later(now, weir__int_least(weir__int_most(0, a->retry),
+                                                               k->limit->terms.life)));
+    k->draw_at = weir__int_most(k->draw_at, now);
     k->closed_until = weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
 }
 
@@ -366,15 +359,15 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
 static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
                  weir_time now, int64_t *put)
 {
-    weir_time life = k->limit->terms.life, lasts = least(life, drawn->life);
-    weir_time sent = least(k->sent_first, now); /* the clock may have stepped back */
+    weir_time life = k->limit->terms.life, lasts = weir__int_least(life, drawn->life);
+    weir_time sent = weir__int_least(k->sent_first, now); /* the clock may have stepped back */
     bool late = weir__fleet_later(sent, lasts) <= now;
 
     int64_t waiting = k->first != NULL ? k->draw.waiting : 0; /* else all were answered alone */
-    int64_t units = late ? least(drawn->units, waiting) : drawn->units;
+    int64_t units = late ? weir__int_least(drawn->units, waiting) : drawn->units;
 
     if (units > 0)
-        f->ops->fill(f->world, k, units, late ? now : greatest(0, sent + lasts - life), now);
+        f->ops->fill(f->world, k, units, late ? now : weir__int_most(0, sent + lasts - life), now);
     if (units > 0 && !late) {
         k->lots[1] = k->lots[0];
         k->lots[0] = (struct weir__repay){ drawn->units, drawn->at };
@@ -423,7 +416,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (!late && k->limit->terms.exact)
         weir__fleet_pay_back(f, k, k->seen - kept, now);
     if (late) {
-        f->ops->take_out(f->world, k, least(put, k->seen), now);
+        f->ops->take_out(f->world, k, weir__int_least(put, k->seen), now);
         weir__fleet_look_over(f, k, now);
     }
     if (k->spent) {

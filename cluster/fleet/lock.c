@@ -1,25 +1,17 @@
 /* lock.c -- a lock in Redis, as one of its users sees it: when to ask what, and when it is lost. */
 #include "cluster/fleet/lock.h"
 
+#include "base/base.h"
+
 #define ASK_MAX   WEIR_SECOND /* for an answer */
 #define POLL_MIN  (50 * WEIR_MILLISECOND)
 #define POLL_MAX  (WEIR__LOCK_PLACE / 4)
 #define RENEW_MAX (5 * WEIR_SECOND)
 
-static weir_time least(weir_time a, weir_time b)
-{
-    return a < b ? a : b;
-}
-
-static weir_time most(weir_time a, weir_time b)
-{
-    return a > b ? a : b;
-}
-
 /* Two more tries fit into the lifetime. */
 static weir_time renewal(const struct weir__lock *l)
 {
-    return least(l->life / 3, RENEW_MAX);
+    return weir__int_least(l->life / 3, RENEW_MAX);
 }
 
 static struct weir__lock_send nothing(void)
@@ -30,7 +22,7 @@ static struct weir__lock_send nothing(void)
 /* A short wait is for a turn in line: whether it is its turn, Redis may say a little later. */
 static weir_time waits_until(const struct weir__lock *l)
 {
-    return most(l->deadline, l->hear_by);
+    return weir__int_most(l->deadline, l->hear_by);
 }
 
 static weir_time time_for(const struct weir__lock *l, enum weir__lock_verb verb, weir_time now)
@@ -40,7 +32,7 @@ static weir_time time_for(const struct weir__lock *l, enum weir__lock_verb verb,
                          : l->deadline > now       ? l->deadline - now
                                                    : ASK_MAX;
 
-    return most(least(most_for, ASK_MAX), WEIR_MILLISECOND);
+    return weir__int_most(weir__int_least(most_for, ASK_MAX), WEIR_MILLISECOND);
 }
 
 static struct weir__lock_send send(struct weir__lock *l, enum weir__lock_verb verb, weir_time now)
@@ -83,9 +75,9 @@ static struct weir__lock_send look_at_time(struct weir__lock *l, weir_time now)
 /* The nearer its turn is, the sooner it asks; but never so late that it loses its place. */
 static weir_time poll_after(const struct weir__lock_reply *r)
 {
-    weir_time after = POLL_MIN * most(1, least(r->place, POLL_MAX / POLL_MIN));
+    weir_time after = POLL_MIN * weir__int_most(1, weir__int_least(r->place, POLL_MAX / POLL_MIN));
 
-    return r->place == 1 ? least(after, r->left + WEIR_MILLISECOND) : after;
+    return r->place == 1 ? weir__int_least(after, r->left + WEIR_MILLISECOND) : after;
 }
 
 static weir_time reliable_until(const struct weir__lock *l)
@@ -109,8 +101,8 @@ static struct weir__lock_send take_failure(struct weir__lock *l, weir_time now)
     l->known = true;
     if (l->phase == WEIR__LOCK_WAITING && !l->waits)
         return end(l, WEIR__LOCK_REFUSED, now);
-    l->due = l->phase == WEIR__LOCK_HELD ? least(now + renewal(l) / 8, l->until)
-                                         : least(now + POLL_MIN, waits_until(l));
+    l->due = l->phase == WEIR__LOCK_HELD ? weir__int_least(now + renewal(l) / 8, l->until)
+                                         : weir__int_least(now + POLL_MIN, waits_until(l));
     return look_at_time(l, now);
 }
 
@@ -131,7 +123,7 @@ static struct weir__lock_send take_answer(struct weir__lock *l, const struct wei
         l->deadline = now;
         return end(l, WEIR__LOCK_REFUSED, now);
     }
-    l->due = least(now + poll_after(r), l->deadline);
+    l->due = weir__int_least(now + poll_after(r), l->deadline);
     return look_at_time(l, now);
 }
 
@@ -149,7 +141,7 @@ static struct weir__lock_send answered(struct weir__lock *l, const struct weir__
     if (l->phase == WEIR__LOCK_WAITING || l->phase == WEIR__LOCK_HELD)
         return answers ? take_answer(l, &e->reply, now) : take_failure(l, now);
     l->known = l->known || !answers || e->reply.held || e->reply.place > 0;
-    l->due = freed ? least(now + POLL_MIN, l->deadline) : now;
+    l->due = freed ? weir__int_least(now + POLL_MIN, l->deadline) : now;
     return l->known ? look_at_time(l, now) : nothing();
 }
 

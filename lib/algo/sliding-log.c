@@ -224,17 +224,12 @@ static weir_time find_turn(const struct weir_plan *plan, const struct state *s,
     return gone_at(plan, stamp(plan, s, r, must_go - 1));
 }
 
-static weir_time later(weir_time a, weir_time b)
-{
-    return a > b ? a : b;
-}
-
 /* The time of an ask; of a late one, the latest seen.  Before that: the clock has stepped back. */
 static weir_time moment(const struct weir_plan *plan, const struct ring *r, weir_time now)
 {
     if (r->seen - now > WEIR__LATE_MAX)
         now = weir__moment(plan->clock, r->seen, now);
-    return r->seen - now > WEIR__LATE_MAX ? now : later(now, r->seen);
+    return r->seen - now > WEIR__LATE_MAX ? now : weir__int_most(now, r->seen);
 }
 
 /* Without moving anything: all that counts would leave together. */
@@ -263,7 +258,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         describe(plan, s, &r, now, d);
         return weir__refuse(d, WEIR_NEVER);
     }
-    weir_time turn = find_turn(plan, s, &r, later(now, r.newest), ask->cost);
+    weir_time turn = find_turn(plan, s, &r, weir__int_most(now, r.newest), ask->cost);
     if (turn - now > ask->wait_max) {
         describe(plan, s, &r, now, d);
         return weir__refuse(d, turn - now - ask->wait_max);
@@ -292,7 +287,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
         step_back(plan, s, &r, now);
     if (units < 0) {
         r.seen = now;
-        append(plan, s, &r, later(r.seen, r.newest),
+        append(plan, s, &r, weir__int_most(r.seen, r.newest),
                units < -plan->limit.count ? plan->limit.count : -units);
         return;
     }
@@ -356,7 +351,7 @@ static void take_over(const struct source *old, int64_t i, int64_t end,
                       const struct weir_plan *plan, struct state *s, struct ring *r)
 {
     for (i = first_kept(old, i, end, plan); i < end; i++)
-        append(plan, s, r, later(stamp(old->plan, old->s, &old->r, i), 0), 1);
+        append(plan, s, r, weir__int_most(stamp(old->plan, old->s, &old->r, i), 0), 1);
 }
 
 /* The chain stays.  After a promise the units that were dropped for it count as taken then, and not
@@ -365,7 +360,7 @@ static void change_chain(const struct weir_plan *old_plan, const struct weir_pla
                          struct state *s, weir_time now)
 {
     struct ring r = open_state(old_plan, s);
-    weir_time seen = later(now, r.seen);
+    weir_time seen = weir__int_most(now, r.seen);
     int64_t drop = expired(old_plan, s, &r, seen), end = passed(old_plan, s, &r, seen),
             missing = fewer(old_plan, plan) - (end - drop);
 
@@ -384,7 +379,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     struct source old = { old_plan, from, open_state(old_plan, from) };
     struct ring after = { 0 };
-    weir_time seen = later(now, old.r.seen);
+    weir_time seen = weir__int_most(now, old.r.seen);
     int64_t end = passed(old_plan, from, &old.r, seen), most = fewer(old_plan, new_plan);
 
     if (old_plan->nodes != NULL && new_plan->nodes != NULL) {

@@ -215,11 +215,6 @@ static weir_time moment(const struct weir_plan *plan, const struct state *s, wei
     return now < seen && seen - now <= WEIR__LATE_MAX ? seen : now;
 }
 
-static weir_time later(weir_time a, weir_time b)
-{
-    return a > b ? a : b;
-}
-
 /* Without moving anything: all that counts would leave together. */
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s,
                          const struct weir_ask *ask, struct weir_decision *d)
@@ -248,7 +243,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     }
     int64_t live;
     weir_time turn =
-        find_turn(plan, s, later(now, head_of(plan, s) * width(plan)), ask->cost, &live);
+        find_turn(plan, s, weir__int_most(now, head_of(plan, s) * width(plan)), ask->cost, &live);
     if (turn - now > ask->wait_max) {
         describe(plan, s, now, d);
         return weir__refuse(d, turn - now - ask->wait_max);
@@ -315,14 +310,15 @@ int64_t weir__buckets_weigh(const struct weir_plan *plan, const void *state, wei
     const struct state *s = state;
     const struct state first = { .seen = weir__get(&s->seen) & INT64_MAX,
                                  .head = weir__get(&s->head) };
-    int64_t head = head_of(plan, &first), tail = tail_at(plan, later(now, first.seen)), used = 0;
+    int64_t head = head_of(plan, &first), tail = tail_at(plan, weir__int_most(now, first.seen)),
+            used = 0;
     bool promised = is_promised(plan, &first, now);
 
     *idle_at = promised ? head * width(plan) : 0;
-    for (int64_t b = later(tail, head - plan->ring + 1); b <= head; b++) {
+    for (int64_t b = weir__int_most(tail, head - plan->ring + 1); b <= head; b++) {
         uint32_t units = weir__get(counter(plan, s, b));
         used += units;
-        *idle_at = units > 0 ? later(gone_at(plan, b), *idle_at) : *idle_at;
+        *idle_at = units > 0 ? weir__int_most(gone_at(plan, b), *idle_at) : *idle_at;
     }
     return promised && used < plan->limit.count ? plan->limit.count : used;
 }
@@ -339,7 +335,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     const struct state *old = from;
     struct state *s = to;
-    weir_time seen = later(old->seen & INT64_MAX, now);
+    weir_time seen = weir__int_most(old->seen & INT64_MAX, now);
     int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen),
             oldest = head - old_plan->ring + 1, past = 0;
 
@@ -352,7 +348,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
             past = old_plan->limit.count;
         }
         if (units > 0)
-            add_at(new_plan, s, later(started, ended < seen ? ended : seen), units);
+            add_at(new_plan, s, weir__int_most(started, ended < seen ? ended : seen), units);
     }
     if (is_promised(old_plan, old, seen))
         advance(new_plan, s, bucket_of(new_plan, head * width(old_plan)));

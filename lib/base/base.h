@@ -7,6 +7,16 @@
 __extension__ typedef unsigned __int128 weir__u128;
 __extension__ typedef __int128 weir__i128;
 
+static inline int64_t weir__int_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t weir__int_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* error.c -- fills *error (which may be NULL) and returns the code: `return weir__fail(...)`. */
 int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

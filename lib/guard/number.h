@@ -5,8 +5,7 @@
 #ifndef WEIR_GUARD_NUMBER_H
 #define WEIR_GUARD_NUMBER_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
 static inline double weir__least(double a, double b)
 {
@@ -22,16 +21,6 @@ static inline double weir__most(double a, double b)
 static inline double weir__between(double low, double x, double high)
 {
     return !(x > low) ? low : weir__least(x, high);
-}
-
-static inline int64_t weir__int_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t weir__int_most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 static inline int64_t weir__int_between(int64_t low, int64_t x, int64_t high)

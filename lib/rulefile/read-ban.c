@@ -22,18 +22,14 @@ static const struct weir__row ban_rows[] = {
 
 const struct weir__rows weir__ban_rows = { "ban", 0, ban_rows, 4 };
 
-static weir_time most(weir_time a, weir_time b)
-{
-    return a > b ? a : b;
-}
-
 static void fill_in_ban(struct weir__ban_draft *ban)
 {
     weir__rows_fill(&weir__ban_rows, ban);
     if (ban->longest == 0)
-        ban->longest = ban->factor > 1 ? most(30 * DAY, ban->length) : ban->length;
+        ban->longest = ban->factor > 1 ? weir__int_most(30 * DAY, ban->length) : ban->length;
     if (ban->forget == 0)
-        ban->forget = ban->length > BAN_MOST / 10 ? BAN_MOST : most(10 * ban->length, HOUR);
+        ban->forget =
+            ban->length > BAN_MOST / 10 ? BAN_MOST : weir__int_most(10 * ban->length, HOUR);
 }
 
 /* "ban: 10m" lacks the refusals. */

@@ -5,6 +5,11 @@
 #include "cluster/account/draw-size.h"
 #include "cluster/account/layout.h"
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t less(int64_t a, int64_t b)
 {
     return a > b ? a - b : 0;
@@ -33,11 +38,11 @@ void weir__demand_look(struct weir__demand *d, const struct weir_plan *plan, con
 {
     int64_t epoch = weir__draw_terms(plan).life / WEIR_MICROSECOND, us = now / WEIR_MICROSECOND;
     int64_t start = us - us % epoch;
-    int64_t owed = weir__int_least(owed_at(plan, state, now) / weir__account_rate(plan),
-                                   WEIR__DEMAND_DEBT_MAX);
+    int64_t owed =
+        least(owed_at(plan, state, now) / weir__account_rate(plan), WEIR__DEMAND_DEBT_MAX);
 
     if (start == d->life_since) {
-        d->least = weir__int_least(d->least, owed);
+        d->least = least(d->least, owed);
         return;
     }
     d->life_since = start;
@@ -50,7 +55,7 @@ static weir__i128 parts_back(const struct weir_plan *plan, const struct weir__de
                              const struct weir__repay *repay, weir_time now)
 {
     weir__i128 rate = weir__account_rate(plan), price = (weir__i128)repay->units * plan->price;
-    weir__i128 always = weir__int_least(d->least_before, d->least) * rate;
+    weir__i128 always = least(d->least_before, d->least) * rate;
     weir_time age = now - repay->drawn_at;
     weir__i128 since = age > weir__draw_terms(plan).life
                            ? 0
@@ -95,7 +100,7 @@ static int64_t repay_window(const struct weir_plan *plan, struct weir__window_st
     if (now >= s->end || s->used > plan->limit.count ||
         !is_of_window(plan, s->end, repay->drawn_at))
         return 0;
-    int64_t back = weir__int_least(repay->units, s->used);
+    int64_t back = least(repay->units, s->used);
     s->used -= back;
     return back;
 }

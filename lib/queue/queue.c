@@ -355,7 +355,7 @@ static int check(const struct weir_queue_options *o, struct weir_error *error)
             return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d",
                               (int)o->weights[i], i, WEIR__WEIGHT_MAX);
     if (o->target < 0 || o->interval < 0)
-        return weir__fail(error, WEIR_INVALID, "a queue's %s must not be negative",
+        return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before",
                           o->target < 0 ? "target" : "interval");
     if (o->newest_first_when_late && o->target == 0)
         return weir__fail(error, WEIR_INVALID, "newest first when late needs a target");

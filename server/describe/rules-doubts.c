@@ -243,7 +243,7 @@ static void doubt_match(const struct reading *r, const struct weir__rule_draft *
     if (excepted + empty < c->n)
         return;
     if (excepted > 0)
-        doubt(r, c->mark, "no request can match: everything that match names is also under not");
+        doubt(r, c->mark, "no request can match: all that this names is under not as well");
     else if (empty > 0)
         doubt(r, c->mark,
               "the list %s has no entry of %s, so no request matches until one is added",
@@ -390,7 +390,7 @@ static void doubt_last_guards(const struct reading *r)
             continue;
         doubt(r, rule->mark,
               "%s: %d others apply to every request, and a request enters at most %d",
-              rule->mode == WEIR_SHADOW ? "no request enters it" : "its requests are all refused",
+              rule->mode == WEIR_SHADOW ? "no request enters it" : "all that it matches is refused",
               WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
     }
 }

@@ -169,7 +169,7 @@ guards:
 lists: { office: { ip: [], user: [ann] } }
 END
 run rules check never.yaml
-none="no request can match: everything that match names is also under not"
+none="no request can match: all that this names is under not as well"
 is "rules that match nothing" "$code $err" "0 never.yaml:3:25: warning: $none
 never.yaml:4:45: warning: method 'PSOT'; did you mean POST?
 never.yaml:6:25: warning: the list 'office' has no entry of ip, so no request matches until one is \
@@ -189,7 +189,7 @@ printf '  - { name: g9, concurrency: 1, match: { uri: /x } }\n' >>"$dir/many.yam
 printf '  - { name: g10, concurrency: 1, match: { uri: /y }, mode: shadow }\n' >>"$dir/many.yaml"
 run rules check many.yaml
 is "guards beside as many as a request can enter" "$code $err" "0 many.yaml:14:5: warning: \
-its requests are all refused: 8 others apply to every request, and a request enters at most 8
+all that it matches is refused: 8 others apply to every request, and a request enters at most 8
 many.yaml:15:5: warning: no request enters it: 8 others apply to every request, and a request \
 enters at most 8"
 printf '  - { name: g11, concurrency: 1 }\n' >>"$dir/many.yaml"

@@ -1,7 +1,8 @@
 /* drive.h -- a client of Redis with its sockets: one descriptor to watch, and one moment.
  *
  * The owner of a loop calls weir__redis_drive_turn when the descriptor is readable, when the moment
- * that the last turn returned has come, and after asking.  One thread at a time.
+ * that the last turn returned has come, and after asking.  thread.c has a thread for a loop, uv.c
+ * has libuv's.  One thread at a time.
  */
 #ifndef WEIR_CLUSTER_REDIS_DRIVE_H
 #define WEIR_CLUSTER_REDIS_DRIVE_H

@@ -582,13 +582,12 @@ static void drop_orphans(struct weir_table *table)
         if (!weir__record_read(table, &table->limiters, id, &r) || !is_rules_own(r.name) ||
             weir__place_has_users(table, id))
             continue;
-        weir__place_drop(table, id);
+        weir__name_drop(table, &table->limiters, r.name);
         size_t len = strnlen(r.name, sizeof(r.name) - 1);
         bool lever = r.name[len - 1] == '@';
         r.name[len - 1] = '\0';
-        uint32_t guard = lever ? weir__name_find(table, &table->guards, r.name) : WEIR__NO_PLACE;
-        if (guard != WEIR__NO_PLACE)
-            weir__place_drop(table, table->guards.first + guard);
+        if (lever)
+            weir__name_drop(table, &table->guards, r.name);
     }
 }
 

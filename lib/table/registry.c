@@ -10,15 +10,12 @@
  * name has read the counter before it looked for the name: if anybody added or removed one since,
  * its hand fails, and it looks again.  So no name is there twice.
  *
- * Users: a bit for each holder.  A user sets its bit and then looks whether the place is still
- * open; a process that closes a place does so first and then looks at the bits.  One of them sees
- * the other.
+ * Users (place-users.c): a bit for each holder.  A user sets its bit and then looks whether the
+ * place is still open; a process that closes a place does so first and then looks at the bits.  One
+ * of them sees the other.
  *
  * Doomed is the way of guards, whose bytes are wiped, not swapped: their name is as good as gone,
  * and only the process that doomed it, or one that finds that dead, wipes them.
- *
- * Holder 0 stands for those that have no place of their own: once set, that bit stays until
- * a process is alone with the table.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -423,30 +420,7 @@ uint32_t weir__names_count(const struct weir_table *table, const struct weir__na
     return n;
 }
 
-/* ----------------------------------------------------------------- users ---- */
-
-static void set_user(struct weir_table *table, uint32_t place, uint32_t holder)
-{
-    __atomic_fetch_or(&table->users[place].bits[holder / 64], (uint64_t)1 << holder % 64,
-                      __ATOMIC_SEQ_CST);
-}
-
-static void clear_user(struct weir_table *table, uint32_t place, uint32_t holder)
-{
-    uint64_t bit = (uint64_t)1 << holder % 64, *bits = &table->users[place].bits[holder / 64];
-
-    if (weir__get(bits) & bit)
-        __atomic_fetch_and(bits, ~bit, __ATOMIC_SEQ_CST);
-}
-
-bool weir__place_has_users(const struct weir_table *table, uint32_t place)
-{
-    uint64_t any = 0;
-
-    for (size_t i = 0; i < WEIR__HOLDERS / 64; i++)
-        any |= __atomic_load_n(&table->users[place].bits[i], __ATOMIC_SEQ_CST);
-    return any != 0;
-}
+/* ------------------------------------------------------- open and closed ---- */
 
 /* One try to change a place's second word. */
 static bool set_word(struct weir_table *table, uint32_t place, const uint64_t pair[2],
@@ -461,7 +435,7 @@ static bool set_word(struct weir_table *table, uint32_t place, const uint64_t pa
 }
 
 /* Closed and wanted again: open, unless it has gone by now. */
-static void reopen(struct weir_table *table, uint32_t place)
+void weir__place_reopen(struct weir_table *table, uint32_t place)
 {
     uint64_t pair[2];
 
@@ -471,87 +445,18 @@ static void reopen(struct weir_table *table, uint32_t place)
              !set_word(table, place, pair, pair[1] & ~CLOSED));
 }
 
-#define FOUND ((uint32_t)1 << 31) /* in the number of uses */
-
-/* The last takes the process's bit away.  all: those who have found it leave too. */
-static void leave_locked(struct weir_table *table, const struct weir__names *names, uint32_t id,
-                         bool all, uint32_t me)
+bool weir__place_salt(struct weir_table *table, uint32_t place, uint64_t *out)
 {
-    uint32_t had = names->uses[id], now = had - ((had & ~FOUND) > 0);
-
-    if (all && (now & ~FOUND) == 0)
-        now = 0;
-    names->uses[id] = now;
-    if (had != 0 && now == 0 && (me != 0 || table->fd < 0))
-        clear_user(table, names->first + id, me);
-}
-
-bool weir__place_use(struct weir_table *table, const struct weir__names *names, uint32_t id,
-                     uint64_t salt, bool found)
-{
-    uint32_t place = names->first + id, me = weir__holder_me(table);
     struct weir__record_head head;
+    bool open = read_place(table, place, &head, sizeof(head), CLOSED | DOOMED) != 0;
 
-    pthread_mutex_lock(&table->mutex);
-    names->uses[id]++;
-    set_user(table, place, me);
-    pthread_mutex_unlock(&table->mutex);
-    reopen(table, place);
-    bool used =
-        read_place(table, place, &head, sizeof(head), CLOSED | DOOMED) != 0 && head.salt == salt;
-    if (used) {
-        weir__set(&table->places[place].dropped, 0);
-        weir__set(&table->places[place].look_at, 0);
-    }
-    if (used && !found)
-        return true;
-    pthread_mutex_lock(&table->mutex);
-    if (used)
-        names->uses[id] |= FOUND;
-    leave_locked(table, names, id, false, me);
-    pthread_mutex_unlock(&table->mutex);
-    return used;
-}
-
-void weir__place_drop(struct weir_table *table, uint32_t place)
-{
-    struct weir__place *p = &table->places[place];
-
-    if (weir__place_has_users(table, place))
-        weir__holders_bury(table, weir_table_now(table)); /* they may be dead */
-    if (weir__get(&p->dropped) || weir__place_has_users(table, place))
-        return;
-    weir__set(&p->look_at, 0);
-    __atomic_store_n(&p->dropped, 1, __ATOMIC_SEQ_CST);
-    if (weir__place_has_users(table, place)) /* it has come since, and may have been here before */
-        weir__set(&p->dropped, 0);
-}
-
-void weir__place_leave(struct weir_table *table, const struct weir__names *names, uint32_t id,
-                       bool dropped)
-{
-    uint32_t me = weir__holder_me(table);
-
-    pthread_mutex_lock(&table->mutex);
-    leave_locked(table, names, id, dropped, me);
-    pthread_mutex_unlock(&table->mutex);
-    if (dropped)
-        weir__place_drop(table, names->first + id);
-}
-
-bool weir__place_use_named(struct weir_table *table, struct weir__names *names, uint32_t id,
-                           uint64_t salt, const char *name, bool found)
-{
-    if (!weir__place_use(table, names, id, salt, found))
-        return false;
-    if (weir__name_find(table, names, name) == id)
-        return true;
-    weir__place_leave(table, names, id, false);
-    return false;
+    if (open)
+        *out = head.salt;
+    return open;
 }
 
 /* The dead holder's place may be another's soon: what it doomed is anybody's. */
-static void disown(struct weir_table *table, uint32_t place, uint32_t holder)
+void weir__place_disown(struct weir_table *table, uint32_t place, uint32_t holder)
 {
     uint64_t pair[2];
 
@@ -559,30 +464,6 @@ static void disown(struct weir_table *table, uint32_t place, uint32_t holder)
         load_place(table, place, pair);
     } while ((pair[1] & DOOMED) && (pair[1] & DOOMED_BY) >> 32 == holder &&
              !set_word(table, place, pair, pair[1] & ~DOOMED_BY));
-}
-
-void weir__places_forget(struct weir_table *table, uint32_t holder)
-{
-    for (uint32_t place = 0; place < table->n_places; place++) {
-        uint64_t word = weir__get(&table->places[place].word);
-        if (word != 0)
-            clear_user(table, place, holder);
-        if (word & DOOMED)
-            disown(table, place, holder);
-    }
-}
-
-static void reuse(struct weir_table *table, const struct weir__names *names, uint32_t holder)
-{
-    for (uint32_t id = 0; id < names->most; id++)
-        if (names->uses[id] > 0)
-            set_user(table, names->first + id, holder);
-}
-
-void weir__places_reuse(struct weir_table *table, uint32_t holder)
-{
-    reuse(table, &table->limiters, holder);
-    reuse(table, &table->guards, holder);
 }
 
 /* -------------------------------------------------------------- removal ---- */
@@ -629,7 +510,7 @@ uint64_t weir__place_close(struct weir_table *table, uint32_t place)
     }
     if (!weir__place_has_users(table, place))
         return pair[0];
-    reopen(table, place);
+    weir__place_reopen(table, place);
     return 0;
 }
 

@@ -62,6 +62,8 @@ void weir__records_unreserve(struct weir_table *table, size_t n);
 /* Places in use. */
 uint32_t weir__names_count(const struct weir_table *table, const struct weir__names *names);
 
+/* ---- users: place-users.c ---- */
+
 /* This process uses what is in the place, until it leaves it as often or ends; found: once for all
  * who find it, until it is dropped.  False: by now it is not the record with that salt any more. */
 bool weir__place_use(struct weir_table *table, const struct weir__names *names, uint32_t id,
@@ -74,20 +76,29 @@ bool weir__place_use_named(struct weir_table *table, struct weir__names *names, 
 void weir__place_leave(struct weir_table *table, const struct weir__names *names, uint32_t id,
                        bool dropped);
 
-/* The same for a place that nobody uses; of one that somebody uses nothing changes. */
-void weir__place_drop(struct weir_table *table, uint32_t place);
+/* The same for one that nobody uses; of one that somebody uses nothing changes. */
+void weir__name_drop(struct weir_table *table, struct weir__names *names, const char *name);
 
 /* A holder has gone: it uses nothing. */
 void weir__places_forget(struct weir_table *table, uint32_t holder);
 /* This process has another place among the holders, after a fork: it uses what it used. */
 void weir__places_reuse(struct weir_table *table, uint32_t holder);
 
-/* For a process that is alone. */
+bool weir__place_has_users(const struct weir_table *table, uint32_t place);
+
+/* For them: a place that is closed, and wanted again, is open, unless it has gone by now. */
+void weir__place_reopen(struct weir_table *table, uint32_t place);
+/* The salt of its record.  False: it is free, or closed. */
+bool weir__place_salt(struct weir_table *table, uint32_t place, uint64_t *out);
+/* The holder is dead, and its place may be another's soon: what it doomed is anybody's. */
+void weir__place_disown(struct weir_table *table, uint32_t place, uint32_t holder);
+
+/* ---- for a process that is alone ---- */
+
 void weir__registry_rebuild(struct weir_table *table);
 
 /* ---- removal, for unused-limits.c ---- */
 
-bool weir__place_has_users(const struct weir_table *table, uint32_t place);
 /* Not in use for some time.  Returns the edition that says so; 0: it is in use.  A user that comes
  * opens it again, and closing it again is another edition: a process that was stopped meanwhile
  * knows by that that its work is void. */

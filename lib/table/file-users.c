@@ -59,17 +59,6 @@ static void add_pid(struct weir__pids *out, int pid)
         snprintf(out->text + len, sizeof(out->text) - len, "%s %d", len ? "," : "", pid);
 }
 
-/* Of one that is stopped nobody knows when it goes on.  One that the kernel does not name, because
- * it is in another pid namespace, may be: it gets as long as it takes to put the file in order. */
-static int patience_for(const struct weir__pids *pids, uint64_t file_bytes)
-{
-    uint64_t order_ms = ORDER_LEAST_MS + file_bytes / ORDER_BYTES_PER_MS;
-
-    if (pids->stopped)
-        return LOOK_MS;
-    return *pids->text || order_ms > WAIT_MS ? WAIT_MS : (int)order_ms;
-}
-
 struct weir__pids weir__table_users(const char *path, bool locked)
 {
     struct weir__pids out = { .text = "" };
@@ -89,7 +78,6 @@ struct weir__pids weir__table_users(const char *path, bool locked)
             add_pid(&out, pid);
     if (locks)
         fclose(locks);
-    out.patience_ms = patience_for(&out, locks ? (uint64_t)st.st_blocks * BLOCK : 0);
     return out;
 }
 
@@ -103,16 +91,34 @@ static struct weir__pids find_locker(const char *path)
     return pids;
 }
 
-/* Whether to give up.  `named`: the locker has been, at an earlier look. */
-static int look(const char *path, int ms, const struct weir__patience *patience, bool *named,
-                struct weir_error *error)
+/* Of one that is stopped nobody knows when it goes on.  One that the kernel never names, because it
+ * is in another pid namespace, may be: it gets as long as it takes to put the file in order. */
+int weir__locker_patience_ms(const struct weir__pids *locker, bool named, uint64_t file_bytes)
+{
+    uint64_t order_ms = ORDER_LEAST_MS + file_bytes / ORDER_BYTES_PER_MS;
+
+    if (locker->stopped)
+        return LOOK_MS;
+    return named || order_ms > WAIT_MS ? WAIT_MS : (int)order_ms;
+}
+
+/* The disk space that it has. */
+static uint64_t bytes_of(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * BLOCK : 0;
+}
+
+/* Whether to give up.  `named`: the locker is, or was at an earlier look. */
+static int look(int fd, const char *path, int ms, const struct weir__patience *patience,
+                bool *named, struct weir_error *error)
 {
     struct weir__pids pids = find_locker(path);
-    bool unnamed = *pids.text == '\0',
-         vain = !patience->waits || ms >= (*named && unnamed ? WAIT_MS : pids.patience_ms);
     struct weir_error why;
 
-    *named = *named || !unnamed;
+    *named = *named || *pids.text != '\0';
+    bool vain = !patience->waits || ms >= weir__locker_patience_ms(&pids, *named, bytes_of(fd));
     weir__fail(&why, WEIR_SYSTEM, "'%s' is locked by another process%s%s%s%s", path,
                *pids.text ? ", pid" : "", pids.text, pids.stopped ? ", which is stopped" : "",
                ms >= WAIT_MS ? ": gave up after 30 seconds"
@@ -136,7 +142,7 @@ int weir__file_share(int fd, const char *path, const struct weir__patience *pati
         if (errno != EWOULDBLOCK)
             return weir__fail_errno(error, "cannot lock table", path);
         bool due = ms == 0 ? !patience->waits : ms % LOOK_MS == 0;
-        int code = due ? look(path, ms, patience, &named, error) : WEIR_OK;
+        int code = due ? look(fd, path, ms, patience, &named, error) : WEIR_OK;
         if (code)
             return code;
         weir__clock_sleep(STEP_MS * WEIR_MILLISECOND);

@@ -14,10 +14,11 @@ struct weir__region weir__table_region(const struct weir_table *table);
  * system does not tell.  `locked`: only one that keeps all others out. */
 struct weir__pids {
     char text[80];
-    bool stopped;    /* all of them are */
-    int patience_ms; /* how long one that keeps others out is waited for */
+    bool stopped; /* all of them are */
 };
 struct weir__pids weir__table_users(const char *path, bool locked);
+/* How long one that keeps others out is waited for; `named`: it is, or was before. */
+int weir__locker_patience_ms(const struct weir__pids *locker, bool named, uint64_t file_bytes);
 
 /* Locks the file among others.  Without `waits` it fails at once if one process has it alone; else
  * it waits for that to end, at most for 30 s, but not for a process that is stopped.  After a

@@ -175,26 +175,36 @@ const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_
     return era == NULL ? NULL : &era->plan;
 }
 
-/* The eras from one version to another, newest last; if the first is forgotten, from the oldest
- * that is not; if it is later, the last alone.  Of many, those before the last are left out.
- * Returns their number. */
-static size_t list_eras(const struct weir__era *last, uint32_t version,
-                        const struct weir__era *out[WEIR__PAST + 1])
+#define LISTED (WEIR__PAST + 1)
+
+/* From the era of a version to the last.  If that version is forgotten, from the oldest that is
+ * remembered; a version that is later counts as the last. */
+static size_t count_eras(const struct weir__era *last, uint32_t version)
 {
-    const struct weir__era *era = last;
     bool later = (int32_t)(version - last->version) > 0;
+    const struct weir__era *era = last;
     size_t n = 1;
 
-    for (; !later && era->version != version && era->older != NULL && !era->older->forgotten; n++)
+    for (; !later && era->version != version && era->older && !era->older->forgotten; n++)
         era = era->older;
-    era = last;
-    for (size_t i = n; i-- > 0; era = era->older)
-        if (i < WEIR__PAST)
-            out[i] = era;
-    if (n <= WEIR__PAST)
-        return n;
-    out[WEIR__PAST] = last;
-    return WEIR__PAST + 1;
+    return n;
+}
+
+/* These eras, the last one last.  Of many, those before the last are left out.  Returns how many
+ * are listed. */
+static size_t list_eras(const struct weir__era *last, uint32_t version,
+                        const struct weir__era *out[LISTED])
+{
+    size_t n = count_eras(last, version), listed = n < LISTED ? n : LISTED;
+    const struct weir__era *era = last;
+
+    out[listed - 1] = last;
+    for (size_t older = n - 1; older > 0; older--) {
+        era = era->older;
+        if (older < listed)
+            out[older - 1] = era;
+    }
+    return listed;
 }
 
 /* What gives nothing away, and heals. */
@@ -249,7 +259,7 @@ static void suppose_spent(const struct weir__era *const eras[], size_t n, void *
 void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
                            uint32_t version, const void *from, void *to)
 {
-    const struct weir__era *eras[WEIR__PAST + 1];
+    const struct weir__era *eras[LISTED];
 
     pthread_mutex_lock(&limiter->table->mutex);
     size_t n = list_eras(era, version, eras);

@@ -116,8 +116,16 @@ static bool may_read(struct reading *reading, size_t bytes)
     return true;
 }
 
+/* At the latest: nobody remembers its limit, so it was spent when the present one began. */
+static weir_time spent_until(const struct weir__part *part)
+{
+    weir__i128 until = part->era->since + 2 * (weir__i128)part->plan->limit.period;
+
+    return until > INT64_MAX ? INT64_MAX : (weir_time)until;
+}
+
 /* A window with thousands of buckets.  One that is not read counts as used up: the others are
- * known to be cheaper. */
+ * known to be cheaper; so does one whose limit is forgotten (read_large in part.c). */
 static void judge_long(const struct weir__part *part, weir_time now, struct reading *reading,
                        struct weir__victim *v)
 {
@@ -125,9 +133,12 @@ static void judge_long(const struct weir__part *part, weir_time now, struct read
     uint32_t block = (uint32_t)part->before[1];
     size_t bytes = weir__block_bytes(&space->slab, block);
     const struct weir_plan *plan = weir__limiter_plan(part->limiter, weir__part_version(part));
+    bool spent = plan == NULL && (bytes > 0 || (block == 0 && part->before[1] != 0));
 
-    v->idle_at = space->narrow ? INT64_MAX : (weir_time)part->before[0];
-    v->used = v->idle_at <= now || bytes == 0 ? 0 : ALL_USED;
+    v->idle_at = !space->narrow ? (weir_time)part->before[0]
+                 : spent        ? spent_until(part)
+                                : INT64_MAX;
+    v->used = v->idle_at <= now || (bytes == 0 && !spent) ? 0 : ALL_USED;
     if (v->used == 0 || plan == NULL || plan->state_size > bytes ||
         !may_read(reading, plan->state_size))
         return;

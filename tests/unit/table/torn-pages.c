@@ -118,25 +118,27 @@ TEST(test_T4_after_another_boot_no_block_is_given_twice)
 }
 
 /* Many limits ago: nobody remembers under which one the old keys are. */
-static void expect_spent(const char *algorithm, int count, bool narrow)
+static void expect_spent(const char *algorithm, int count, const char *options, bool narrow)
 {
     const char *path = new_path();
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 400, .narrow = narrow });
-    char text[40];
+    struct weir_table *table = table_with(&(struct weir_table_options){
+        .path = path, .keys = 400, .slab = 4 << 20, .narrow = narrow });
+    char text[60];
     uint64_t one = 1;
 
-    snprintf(text, sizeof(text), "%s %d/1h", algorithm, count);
+    snprintf(text, sizeof(text), "%s %d/1h%s", algorithm, count, options);
     struct weir_limiter *limiter = limiter_of(table, "l", text);
     take_each(limiter, "old", 50, 1);
     for (int n = 1; n <= 20; n++) {
-        snprintf(text, sizeof(text), "%s %d/1h", algorithm, n % 2 ? 2 * count : count);
+        snprintf(text, sizeof(text), "%s %d/1h%s", algorithm, n % 2 ? 2 * count : count, options);
         change(limiter, text, NOW);
     }
     take_each(limiter, "new", 50, 4);
     weir_table_destroy(table);
     write_at(path, offsetof(struct weir__header, boot_id), &one, sizeof(one));
     table = attach(path);
+    assert_int_equal(stats_of(table, NOW).live, 100); /* none makes room as an idle one */
+    assert_int_equal(stats_of(table, NOW + 7201 * S).live, 0);
     limiter = limiter_of(table, "l", text);
     expect_left(limiter, "old", 50, 0);
     expect_left(limiter, "new", 50, count - 4);
@@ -149,11 +151,12 @@ static void expect_spent(const char *algorithm, int count, bool narrow)
 /* As before the boot, not fresh. */
 TEST(test_T4_after_another_boot_states_from_forgotten_limits_are_spent)
 {
-    expect_spent("gcra", 10, false); /* narrow, it needs no limit to be read by */
+    expect_spent("gcra", 10, "", false); /* narrow, it needs no limit to be read by */
     for (int narrow = 0; narrow < 2; narrow++) {
-        expect_spent("sliding-window", 10, narrow);
-        expect_spent("sliding-log", 10, narrow);
-        expect_spent("sliding-log", 5000, narrow);
+        expect_spent("sliding-window", 10, "", narrow);
+        expect_spent("sliding-log", 10, "", narrow);
+        expect_spent("sliding-log", 5000, "", narrow);
+        expect_spent("sliding-window", 10, " buckets=1500", narrow); /* judged where it lies */
     }
 }
 

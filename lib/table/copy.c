@@ -145,7 +145,7 @@ void weir__copy_ban(struct weir__copy *copy, uint64_t tag, const struct weir__ba
 static int sync_and_name(const struct weir__copy *copy, const char *path, bool replaces,
                          struct weir_error *error)
 {
-    int fd = open(copy->path, O_RDWR | O_CLOEXEC);
+    int fd = weir__file_apart(open(copy->path, O_RDWR | O_CLOEXEC));
 
     if (fd < 0 || fsync(fd) != 0) {
         if (fd >= 0)

@@ -27,7 +27,7 @@ void weir__holder_lock_open(struct weir_table *table)
     if (table->opened_by == getpid() || !is_table(table, table->fd))
         return;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", table->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = weir__file_apart(open(path, O_RDWR | O_CLOEXEC));
     if (fd < 0)
         return;
     if (is_table(table, fd) && flock(fd, LOCK_SH | LOCK_NB) == 0 &&

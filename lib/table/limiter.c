@@ -378,14 +378,28 @@ struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char 
 
 /* --------------------------------------------------------- creation ---- */
 
+/* Of a large state there are two while it changes; of a long log only a node. */
+static bool has_room(const struct weir_table *table, const struct weir_plan *plan)
+{
+    const struct weir__slab *slab = &table->keys.slab;
+    struct weir_plan kept = *plan;
+    uint64_t usable = (slab->count - slab->kept) * WEIR__CHUNK;
+
+    weir__log_chain(&kept, slab->bytes, slab->count * WEIR__CHUNK);
+    return plan->state_size <= WEIR__STATE_SMALL ||
+           (kept.nodes != NULL ? plan->state_size <= slab->count * WEIR__CHUNK
+                               : 2 * weir__block_round(plan->state_size) <= usable);
+}
+
 int weir__table_fits(const struct weir_table *table, const struct weir_plan *plan,
                      struct weir_error *error)
 {
-    if (plan->state_size > WEIR__STATE_SMALL && plan->state_size > table->header->slab_bytes)
-        return weir__fail(error, WEIR_NO_MEMORY,
-                          "a key of this limit needs %zu bytes, and the table's slab has %" PRIu64
-                          " in all; make the table anew with a larger slab",
-                          plan->state_size, table->header->slab_bytes);
+    if (!has_room(table, plan))
+        return weir__fail(
+            error, WEIR_NO_MEMORY,
+            "a key of this limit needs %zu bytes, and as many again while it changes; "
+            "the table's slab has %" PRIu64 " in all; make the table anew with a larger slab",
+            plan->state_size, table->header->slab_bytes);
     if (!table->keys.narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
         return WEIR_OK;
     return weir__fail(error, WEIR_INVALID,

@@ -443,6 +443,16 @@ static bool end_round(const struct weir__part *part, const struct weir_ask *ask,
     return done || part->room_at != 0;
 }
 
+/* A peek writes nothing, and needs no block where the slab may have none.  NULL: the key is new, or
+ * there is no memory; free() it. */
+static void *copy_apart(struct weir__part *part, weir_time now)
+{
+    part->state = part->slot != NULL ? malloc(part->plan->state_size) : NULL;
+    if (part->state != NULL)
+        weir__part_copy(part, now < 0 ? 0 : now);
+    return part->state;
+}
+
 /* One round; true: done. */
 static bool decide_once(struct weir__part *part, struct weir__hand *hand,
                         const struct weir_ask *ask, bool take, struct weir_decision *d)
@@ -456,7 +466,10 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
         return false;
     if (part->room_at != 0)
         return end_round(part, ask, true, d);
+    void *apart =
+        !take && part->state == NULL && part->owed == 0 ? copy_apart(part, ask->now) : NULL;
     bool changed = weir__part_step(part, ask, take, d);
+    free(apart);
     if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
     bool done =
@@ -467,9 +480,7 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
 bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bool take,
                          struct weir_decision *d)
 {
-    bool fits = part->plan->state_size <= sizeof(((struct weir__copies *)NULL)->bytes);
-    struct weir__hand *hand = /* a peek writes nothing */
-        take || !fits ? weir__hand_take(part->limiter->table) : NULL;
+    struct weir__hand *hand = take ? weir__hand_take(part->limiter->table) : NULL;
 
     while (!decide_once(part, hand, ask, take, d))
         begin_anew(part);

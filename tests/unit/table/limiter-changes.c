@@ -246,6 +246,24 @@ TEST(test_a_larger_state_moves_with_all_keys)
     leave(&p);
 }
 
+/* A change is made on a copy.  Without room for that the key would never be limited. */
+TEST(test_L3_a_window_with_no_room_for_its_copy_is_an_error)
+{
+    for (int64_t slab = 64 << 10; slab <= 1 << 20; slab *= 2)
+        for (int buckets = 1000; buckets <= 256000; buckets *= 2) {
+            OWN(weir_table) *table =
+                table_with(&(struct weir_table_options){ .keys = 100, .slab = slab, .guards = 1 });
+            struct weir_limit limit = limit_of("sliding-window 5/1h");
+            struct weir_limiter *limiter = NULL;
+            limit.buckets = buckets;
+            int code = weir_limiter_create(&limiter, table, "l", &limit, NULL), granted = 0;
+            assert_true(code == WEIR_OK || (code == WEIR_NO_MEMORY && 10 * buckets > slab));
+            for (int i = 0; code == WEIR_OK && i < 10; i++)
+                granted += take(limiter, "k", 1, NOW + i).allowed;
+            assert_int_equal(granted, code == WEIR_OK ? 5 : 0);
+        }
+}
+
 TEST(test_a_state_larger_than_the_slab_is_an_error_and_the_old_limit_stays)
 {
     struct pair p = make_pair(false, 64 << 10);

@@ -599,3 +599,22 @@ TEST(test_settling_gives_back_only_what_is_still_out)
         assert_int_equal(left(limiter, "k", NOW + rows[i].later), rows[i].left);
     }
 }
+
+/* It writes nothing, so a slab that is full does not concern it. */
+TEST(test_L13_a_peek_of_a_long_window_needs_no_room)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = small_slab_table(narrow);
+        struct weir_limiter *longer = limiter_of(table, "long", "sliding-window 5/1h buckets=1500"),
+                            *shorter = limiter_of(table, "short", "sliding-window 5/1h");
+        size_t bytes = longer->era->plan.state_size;
+        assert_true(take(longer, "k", 5, NOW).allowed);
+        assert_true(take(shorter, "k", 5, NOW).allowed); /* the hand has a spare of that size now */
+        assert_true(take(shorter, "k2", 5, NOW).allowed);
+        while (weir__block_take(&table->keys.slab, bytes) != 0)
+            continue;
+        assert_int_equal(left(longer, "k", NOW), 0);
+        assert_int_equal(left(longer, "new", NOW), 5);
+        assert_false(peek(longer, "k", 1, NOW).allowed);
+    }
+}

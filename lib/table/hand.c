@@ -208,7 +208,7 @@ static void give_spare(struct weir_table *table, uint64_t *spare)
 {
     uint64_t had = *spare;
 
-    *spare = 0;
+    weir__set(spare, 0);
     if ((uint32_t)had != 0)
         weir__block_give(slab_of(table, had), (uint32_t)had, bytes_of(had));
 }
@@ -223,15 +223,16 @@ uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, si
         bytes_of(*spare) == bytes)
         return (uint32_t)*spare;
     give_spare(space->table, spare);
-    *spare = spare_of(space, guest ? weir__block_take_guest(&space->slab, bytes)
-                                   : weir__block_take(&space->slab, bytes));
+    uint32_t block =
+        guest ? weir__block_take_guest(&space->slab, bytes) : weir__block_take(&space->slab, bytes);
+    weir__set(spare, spare_of(space, block));
     return (uint32_t)*spare;
 }
 
 void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block)
 {
     give_spare(space->table, &hand->spares[i]);
-    hand->spares[i] = spare_of(space, block);
+    weir__set(&hand->spares[i], spare_of(space, block));
 }
 
 /* A committed entry has the spare, and the hand the block that was there.  Until hand->n is 0 this
@@ -247,7 +248,7 @@ static void trade_block(struct weir_table *table, struct weir__hand *hand, uint6
         while (spare < end && *spare != spare_of(space, e->block_after))
             spare++;
         if (spare < end)
-            *spare = old;
+            weir__set(spare, old);
     } else if (old != 0) {
         weir__set(&e->block_before, 0);
         give_spare(table, &old);
@@ -259,6 +260,40 @@ static void drop_spares(struct weir_table *table, struct weir__hand *hand, uint6
 {
     for (uint64_t i = SPARES_KEPT; i < n; i++)
         give_spare(table, &hand->spares[i]);
+}
+
+static bool is_spare_for(const struct weir__space *space, uint64_t spare, size_t bytes)
+{
+    return (uint32_t)spare != 0 && slab_of(space->table, spare) == &space->slab &&
+           bytes_of(spare) == bytes;
+}
+
+/* Gives back the spares of a free hand that are of this size. */
+static bool shed(struct weir__space *space, struct weir__hand *hand, size_t bytes)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < SPARES_KEPT; i++)
+        any = any || is_spare_for(space, weir__get(&hand->spares[i]), bytes);
+    if (!any || !try_take(hand, own_mark(space->table)))
+        return false;
+    any = false;
+    for (size_t i = 0; i < SPARES_KEPT; i++)
+        if (is_spare_for(space, hand->spares[i], bytes)) {
+            give_spare(space->table, &hand->spares[i]);
+            any = true;
+        }
+    weir__hand_give(hand);
+    return any;
+}
+
+bool weir__hands_shed(struct weir__space *space, size_t bytes)
+{
+    bool any = false;
+
+    for (uint64_t i = 0, n = hands_of(space->table); i < n && !any; i++)
+        any = shed(space, hand_at(space->table, i), bytes);
+    return any;
 }
 
 /* -------------------------------------------------------------- commit ---- */

@@ -73,6 +73,10 @@ uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, si
 /* The block, which was taken from the slab, is the hand's spare block i. */
 void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block);
 
+/* The slab is full: a free hand that keeps spare blocks of this size, rounded, gives them back.
+ * False: there is none. */
+bool weir__hands_shed(struct weir__space *space, size_t bytes);
+
 /* What dead processes left: of the holder in this place; of all of them, for a process that is
  * alone and rebuilds the slab next. */
 void weir__hands_recover(struct weir_table *table, uint32_t place);

@@ -263,6 +263,8 @@ bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
     bool freed, refused;
     struct weir__victim v;
 
+    if (!part->limiter->guest && weir__hands_shed(space, weir__block_round(bytes)))
+        return true;
     now = now < 0 ? 0 : now;
     weir__look_begin(space->table);
     do {

@@ -2,6 +2,7 @@
  * at once, and what narrow slots can hold. */
 #include "unit/test.h"
 
+#include "table/hand.h"
 #include "unit/fixture.h"
 #include "weir-queue.h"
 
@@ -616,5 +617,31 @@ TEST(test_L13_a_peek_of_a_long_window_needs_no_room)
         assert_int_equal(left(longer, "k", NOW), 0);
         assert_int_equal(left(longer, "new", NOW), 5);
         assert_false(peek(longer, "k", 1, NOW).allowed);
+    }
+}
+
+/* Every thread has a hand, and a hand keeps blocks for its next use: those of others, which are not
+ * at work, are there for a key that would find none. */
+TEST(test_L3_blocks_that_other_hands_keep_are_used_before_a_key_is_let_through)
+{
+    static const char *const windows[] = { "sliding-window 5/1h",
+                                           "sliding-window 5/1h buckets=1500" };
+
+    for (size_t i = 0; i < COUNT_OF(windows); i++) {
+        OWN(weir_table) *table = small_slab_table(false);
+        struct weir_limiter *limiter = limiter_of(table, "l", windows[i]);
+        size_t bytes = limiter->era->plan.state_size;
+        struct weir__hand *own = weir__hand_take(table), *other = weir__hand_take(table);
+        assert_true(weir__hand_block(&table->keys, other, 0, bytes, false) != 0 &&
+                    weir__hand_block(&table->keys, other, 1, bytes, false) != 0);
+        weir__hand_give(other);
+        weir__hand_give(own);
+        while (weir__block_take(&table->keys.slab, bytes) != 0)
+            continue;
+        int granted = 0;
+        for (int n = 0; n < 10; n++)
+            granted += take(limiter, "k", 1, NOW + n).allowed;
+        assert_int_equal(granted, 5);
+        assert_int_equal(stats_of(table, -1).evicted_early, 0);
     }
 }

@@ -69,14 +69,15 @@ WEIR_API int weir_queue_create(struct weir_queue **out, const struct weir_queue_
 WEIR_API void weir_queue_destroy(struct weir_queue *queue);
 
 /* True: it waits, and decision->wait estimates how long.  False: there is no room (WEIR_FULL), or
- * at the present pace its turn would come too late (WEIR_LATE); decision->retry is an estimate. */
+ * at the present pace its turn would come too late (WEIR_LATE); decision->retry is an estimate.
+ * Waiters that are too late take no place, whether they were told or not. */
 WEIR_API bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now,
                              struct weir_decision *decision);
 /* The next waiter, which leaves the queue; NULL: none.  Waiters that are too late leave too, linked
  * in *left. */
 WEIR_API struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
                                              struct weir_waiter **left);
-/* Takes out waiters whose deadline has passed, linked; needed only if nobody calls
+/* Takes out waiters whose deadline has passed, linked, to be told; needed only if nobody calls
  * weir_queue_next. */
 WEIR_API struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now);
 /* False: it did not wait, or no longer. */
@@ -112,7 +113,8 @@ WEIR_API bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue
  *
  * waiter->turn is called later, by whichever thread calls weir_enter_poll, weir_exit_next or
  * weir_enter_wait, with the permit filled in if the reason is WEIR_GRANTED.  Until then, or until
- * weir_queue_cancel, the waiter, the permit and the bytes of ask->key must stay. */
+ * weir_queue_cancel, the waiter, the permit and the bytes of ask->key must stay.  A turn may call
+ * all of these; others that had theirs in the same call are told when it returns. */
 WEIR_API bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
                                const struct weir_ask *ask, struct weir_waiter *waiter,
                                struct weir_permit *permit, struct weir_decision *decision);
@@ -179,7 +181,8 @@ WEIR_API bool weir_check_later(struct weir *weir, struct weir_visit *visit);
 /* False: it does not wait any more, and its turn is called. */
 WEIR_API bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time now);
 /* Offers turns: call it after an exit, and every few ms while somebody waits, because permits come
- * free in other processes too.  Returns how many still wait in this process. */
+ * free in other processes too.  Called in a turn, it does so when the turn is over.  Returns how
+ * many still wait in this process. */
 WEIR_API int64_t weir_check_poll(struct weir *weir, weir_time now);
 
 /* The first rule in force that is `across: fleet`; NULL: none.  Its requests may wait for units

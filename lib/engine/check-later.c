@@ -110,19 +110,31 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     v->turn(v);
 }
 
-static void serve(struct weir *weir, struct weir__line *line, weir_time now)
+/* Of this line, or of all (NULL).  A turn may exit at once and poll: that is done when it is over,
+ * or a thousand waiters could mean a thousand nested calls. */
+static void offer_turns(struct weir *weir, struct weir__line *line, weir_time now)
 {
-    struct turns t = { .weir = weir, .now = now };
-
-    weir__line_serve(line, now, try_to_enter, &t);
+    weir->offer_at = now;
+    weir->offer_again = true;
+    if (weir->offering)
+        return;
+    weir->offering = true;
+    for (; weir->offer_again; line = NULL) {
+        struct turns t = { .weir = weir, .now = weir->offer_at };
+        weir->offer_again = false;
+        if (line != NULL)
+            weir__line_serve(line, t.now, try_to_enter, &t);
+        else
+            weir__lines_serve_all(weir, t.now, try_to_enter, &t);
+    }
+    weir->offering = false;
 }
 
 int64_t weir_check_poll(struct weir *weir, weir_time now)
 {
-    struct turns t = { .weir = weir, .now = now };
     int64_t waiting = 0;
 
-    weir__lines_serve_all(weir, now, try_to_enter, &t);
+    offer_turns(weir, NULL, now);
     for (struct weir__line *l = weir__line_first(weir); l != NULL; l = l->next)
         waiting += weir_queue_length(l->queue); /* some have gone from one to another */
     return waiting;
@@ -135,7 +147,7 @@ bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time no
     if (line == NULL || !weir_queue_cancel(line->queue, &visit->waiter))
         return false;
     visit->line = NULL;
-    serve(weir, line, now); /* it may have kept permits from others */
+    offer_turns(weir, line, now); /* it may have kept permits from others */
     return true;
 }
 

@@ -92,6 +92,8 @@ struct weir {
     size_t n_attributes;
     uint64_t generation;                         /* of rules in force; atomic */
     struct weir__line *lines;                    /* lines.h; atomic */
+    bool offering, offer_again;                  /* check-later.c: turns, and once more ... */
+    weir_time offer_at;                          /* ... as of then */
     bool shares;                                 /* counts.c, with the mutex */
     struct weir__totals shared;                  /* likewise: as much as the table has */
     uint64_t public_numbers[WEIR__HASH_SECRETS]; /* across.h */

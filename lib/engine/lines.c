@@ -82,7 +82,7 @@ void weir__waiters_tell(struct weir_waiter *gone)
 
 void weir__line_serve(struct weir__line *line, weir_time now, weir__offer *offer, void *context)
 {
-    if (weir__get(&line->queue->length) > 0)
+    if (!weir__queue_is_empty(line->queue))
         weir__waiters_tell(
             weir__queue_offer(line->queue, now, weir__guard_hold(line->guard), offer, context));
 }
@@ -102,13 +102,13 @@ static bool is_before(const struct front *a, const struct front *b)
 
 static bool find_front(struct weir__line *line, weir_time now, struct front *out)
 {
-    if (weir__get(&line->queue->length) == 0)
+    if (weir__queue_is_empty(line->queue))
         return false;
     pthread_mutex_lock(&line->queue->lock);
     struct weir_waiter *first = weir__queue_front_locked(line->queue, now);
     *out = (struct front){ first ? weir__own(first)->since : 0, line->guard->id };
     pthread_mutex_unlock(&line->queue->lock);
-    return first != NULL;
+    return first != NULL || weir__get(&line->queue->n_late) > 0;
 }
 
 /* The line whose first has waited longest, of those behind `last`, which becomes that one; NULL:

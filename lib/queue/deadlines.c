@@ -52,11 +52,3 @@ void weir__deadlines_remove(struct weir_queue *q, struct weir_waiter *w)
     else
         sift_down(q, last, i);
 }
-
-bool weir__deadlines_any_over(struct weir_queue *q, weir_time now)
-{
-    pthread_mutex_lock(&q->lock);
-    bool any = q->timed > 0 && now > q->heap[1]->deadline;
-    pthread_mutex_unlock(&q->lock);
-    return any;
-}

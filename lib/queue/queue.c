@@ -90,6 +90,22 @@ static struct weir__lane *lane_with(struct weir_queue *q, const struct weir_wait
     return &q->lanes[lane_of(q, w->priority, w->user_class)];
 }
 
+static void append(struct weir__waiters *to, struct weir_waiter *w)
+{
+    w->next = NULL;
+    weir__own(w)->previous = to->last;
+    *(to->last != NULL ? &to->last->next : &to->first) = w;
+    to->last = w;
+}
+
+static void detach(struct weir__waiters *from, struct weir_waiter *w)
+{
+    struct weir_waiter *previous = weir__own(w)->previous;
+
+    *(previous != NULL ? &previous->next : &from->first) = w->next;
+    *(w->next != NULL ? &weir__own(w->next)->previous : &from->last) = previous;
+}
+
 /* A newcomer, or one that has waited before the options were changed. */
 static void link_last(struct weir_queue *q, struct weir_waiter *w)
 {
@@ -97,10 +113,7 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w)
 
     weir__own(w)->queue = q;
     w->reason = WEIR_BUSY;
-    w->next = NULL;
-    weir__own(w)->previous = lane->last;
-    *(lane->last != NULL ? &lane->last->next : &lane->first) = w;
-    lane->last = w;
+    append(&lane->all, w);
     lane->length++;
     weir__set(&q->length, q->length + 1);
     weir__own(w)->place = 0;
@@ -134,8 +147,7 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
 {
     struct weir__lane *lane = lane_with(q, w);
 
-    *(weir__own(w)->previous != NULL ? &weir__own(w)->previous->next : &lane->first) = w->next;
-    *(w->next != NULL ? &weir__own(w->next)->previous : &lane->last) = weir__own(w)->previous;
+    detach(&lane->all, w);
     lane->length--;
     if (weir__own(w)->place != 0)
         weir__deadlines_remove(q, w);
@@ -149,23 +161,40 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
         run_empty(q);
 }
 
-/* Waiters that left, in order. */
-struct gone {
-    struct weir_waiter *first, *last;
-};
-
+/* `gone`: those that left, in order. */
 static void leave(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason,
-                  struct gone *gone)
+                  struct weir__waiters *gone)
 {
     take_out(q, w, reason);
-    *(gone->last != NULL ? &gone->last->next : &gone->first) = w;
-    gone->last = w;
+    append(gone, w);
 }
 
-static void leave_late(struct weir_queue *q, weir_time now, struct gone *gone)
+/* They keep no place from others, whoever tells them, and when. */
+static void set_late_aside(struct weir_queue *q, weir_time now)
 {
-    while (q->timed > 0 && is_over(q->heap[1], now))
-        leave(q, q->heap[1], WEIR_LATE, gone);
+    while (q->timed > 0 && is_over(q->heap[1], now)) {
+        struct weir_waiter *w = q->heap[1];
+        leave(q, w, WEIR_LATE, &q->late);
+        weir__own(w)->queue = q;
+        weir__set(&q->n_late, q->n_late + 1);
+    }
+}
+
+static void leave_aside(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason)
+{
+    detach(&q->late, w);
+    weir__own(w)->queue = NULL;
+    w->reason = (uint8_t)reason;
+    weir__set(&q->n_late, q->n_late - 1);
+}
+
+static void leave_late(struct weir_queue *q, weir_time now, struct weir__waiters *gone)
+{
+    set_late_aside(q, now);
+    for (struct weir_waiter *w; (w = q->late.first) != NULL;) {
+        leave_aside(q, w, WEIR_LATE);
+        append(gone, w);
+    }
 }
 
 /* ---------------------------------------------------------- whose turn it is ---- */
@@ -200,18 +229,18 @@ static bool is_dropped(const struct weir_queue *q, const struct weir_waiter *fir
 }
 
 /* The next one, after dropping those that are too late. */
-static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct gone *gone)
+static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct weir__waiters *gone)
 {
     struct weir__lane *lane = lane_next(q, 0);
     bool overloaded = is_overloaded(q, now);
 
-    while (overloaded && lane != NULL && is_dropped(q, lane->first, now)) {
-        leave(q, lane->first, WEIR_LATE, gone);
+    while (overloaded && lane != NULL && is_dropped(q, lane->all.first, now)) {
+        leave(q, lane->all.first, WEIR_LATE, gone);
         lane = lane_next(q, 0);
     }
     if (lane == NULL)
         return NULL;
-    return overloaded && q->options.newest_first_when_late ? lane->last : lane->first;
+    return overloaded && q->options.newest_first_when_late ? lane->all.last : lane->all.first;
 }
 
 /* A turn is given in this lane: notes how long its first waiter has waited. */
@@ -219,7 +248,7 @@ static void watch(struct weir_queue *q, const struct weir__lane *lane, weir_time
 {
     if (q->options.target == 0)
         return;
-    if (lane->length == 0 || wait_of(lane->first, now) <= q->options.target) {
+    if (lane->length == 0 || wait_of(lane->all.first, now) <= q->options.target) {
         q->above = false;
     } else if (!q->above || now < q->above_since) {
         q->above = true;
@@ -236,7 +265,8 @@ static void measure_pace(struct weir_queue *q, weir_time now)
     q->front_since = now;
 }
 
-static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now, struct gone *gone)
+static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now,
+                      struct weir__waiters *gone)
 {
     struct weir__lane *lane = lane_with(q, w);
 
@@ -315,6 +345,7 @@ static bool is_key_full(const struct weir_queue *q, uint64_t key, int64_t key_ma
 static bool put_locked(struct weir_queue *q, struct weir_waiter *w, int64_t key_max, weir_time now,
                        struct weir_decision *d)
 {
+    set_late_aside(q, now);
     int64_t before = count_before(q, lane_of(q, w->priority, w->user_class), now);
     weir_time wait = estimate(q, before),
               patience = is_timed(w) ? span_of(now, w->deadline) : WEIR_FOREVER;
@@ -340,39 +371,6 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, int64_t key_
 }
 
 /* -------------------------------------------------------- create and destroy ---- */
-
-static int check(const struct weir_queue_options *o, struct weir_error *error)
-{
-    if (o->max < 0 || o->max > WEIR__QUEUE_MAX)
-        return weir__fail(error, WEIR_INVALID, "a queue of %lld: 1 to %d may wait",
-                          (long long)o->max, WEIR__QUEUE_MAX);
-    if ((unsigned)o->order > WEIR_WEIGHTED)
-        return weir__fail(error, WEIR_INVALID,
-                          "order %d of a queue: it is FIFO (0), by priority (1) or weighted (2)",
-                          (int)o->order);
-    for (int i = 0; i < WEIR_CLASSES; i++)
-        if (o->weights[i] < 0 || o->weights[i] > WEIR__WEIGHT_MAX)
-            return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d",
-                              (int)o->weights[i], i, WEIR__WEIGHT_MAX);
-    if (o->target < 0 || o->interval < 0)
-        return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before",
-                          o->target < 0 ? "target" : "interval");
-    if (o->newest_first_when_late && o->target == 0)
-        return weir__fail(error, WEIR_INVALID, "newest first when late needs a target");
-    return WEIR_OK;
-}
-
-/* Defaults are filled in. */
-static struct weir_queue_options whole(const struct weir_queue_options *options)
-{
-    struct weir_queue_options o = *options;
-
-    o.max = options->max > 0 ? options->max : 1024;
-    o.interval = options->interval > 0 ? options->interval : 100 * WEIR_MILLISECOND;
-    for (int i = 0; i < WEIR_CLASSES; i++)
-        o.weights[i] = options->weights[i] > 0 ? options->weights[i] : 1;
-    return o;
-}
 
 static void use_options(struct weir_queue *q, const struct weir_queue_options *options)
 {
@@ -405,10 +403,10 @@ int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *
 
     assert(out != NULL);
     options = options ? options : &defaults;
-    int code = check(options, error);
+    int code = weir__queue_options_check(options, error);
     if (code != WEIR_OK)
         return code;
-    struct weir_queue_options filled = whole(options);
+    struct weir_queue_options filled = weir__queue_options_fill(options);
     struct weir_queue *q = calloc(1, sizeof(*q));
     if (q == NULL || !make_room(q, filled.max) || pthread_mutex_init(&q->lock, NULL) != 0) {
         if (q != NULL) {
@@ -450,7 +448,7 @@ bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_t
 struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
                                     struct weir_waiter **left)
 {
-    struct gone late = { 0 }, next = { 0 };
+    struct weir__waiters late = { 0 }, next = { 0 };
 
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &late);
@@ -464,7 +462,7 @@ struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
 
 struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now)
 {
-    struct gone late = { 0 };
+    struct weir__waiters late = { 0 };
 
     pthread_mutex_lock(&queue->lock);
     leave_late(queue, now, &late);
@@ -474,12 +472,13 @@ struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now)
 
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue)
 {
-    struct gone gone = { 0 };
+    struct weir__waiters gone = { 0 };
 
     pthread_mutex_lock(&queue->lock);
+    leave_late(queue, 0, &gone);
     for (int i = 0; i < WEIR__LANES; i++)
-        while (queue->lanes[i].first != NULL)
-            leave(queue, queue->lanes[i].first, WEIR_CANCELLED, &gone);
+        while (queue->lanes[i].all.first != NULL)
+            leave(queue, queue->lanes[i].all.first, WEIR_CANCELLED, &gone);
     pthread_mutex_unlock(&queue->lock);
     return gone.first;
 }
@@ -488,7 +487,9 @@ bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter)
 {
     pthread_mutex_lock(&queue->lock);
     bool waits = weir__own(waiter)->queue == queue;
-    if (waits)
+    if (waits && waiter->reason == WEIR_LATE)
+        leave_aside(queue, waiter, WEIR_CANCELLED);
+    else if (waits)
         take_out(queue, waiter, WEIR_CANCELLED);
     pthread_mutex_unlock(&queue->lock);
     return waits;
@@ -498,6 +499,7 @@ weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority, uint8_t
                               weir_time now)
 {
     pthread_mutex_lock(&queue->lock);
+    set_late_aside(queue, now);
     weir_time wait =
         estimate(queue, count_before(queue, lane_of(queue, priority, user_class), now));
     pthread_mutex_unlock(&queue->lock);
@@ -509,20 +511,12 @@ int64_t weir_queue_length(const struct weir_queue *queue)
     pthread_mutex_t *lock = (pthread_mutex_t *)&queue->lock;
 
     pthread_mutex_lock(lock);
-    int64_t length = queue->length;
+    int64_t length = queue->length + queue->n_late;
     pthread_mutex_unlock(lock);
     return length;
 }
 
 /* ------------------------------------------------------------ other options ---- */
-
-static bool is_same(const struct weir_queue_options *a, const struct weir_queue_options *b)
-{
-    return a->max == b->max && a->order == b->order &&
-           memcmp(a->weights, b->weights, sizeof(a->weights)) == 0 &&
-           a->newest_first_when_late == b->newest_first_when_late && a->target == b->target &&
-           a->interval == b->interval;
-}
 
 /* The waiter that came first, out of its lane; NULL: none is left. */
 static struct weir_waiter *pull_oldest(struct weir_queue *q)
@@ -531,19 +525,20 @@ static struct weir_waiter *pull_oldest(struct weir_queue *q)
 
     for (int i = 0; i < WEIR__LANES; i++) {
         struct weir__lane *lane = &q->lanes[i];
-        if (lane->first != NULL &&
-            (oldest == NULL || weir__own(lane->first)->arrival < weir__own(oldest->first)->arrival))
+        if (lane->all.first != NULL &&
+            (oldest == NULL ||
+             weir__own(lane->all.first)->arrival < weir__own(oldest->all.first)->arrival))
             oldest = lane;
     }
-    struct weir_waiter *w = oldest != NULL ? oldest->first : NULL;
+    struct weir_waiter *w = oldest != NULL ? oldest->all.first : NULL;
     if (w != NULL)
-        oldest->first = w->next;
+        oldest->all.first = w->next;
     return w;
 }
 
 static void change_locked(struct weir_queue *q, const struct weir_queue_options *options)
 {
-    struct gone all = { 0 };
+    struct weir__waiters all = { 0 };
 
     if (!make_room(q, options->max > q->length ? options->max : q->length))
         return;
@@ -565,11 +560,11 @@ static void change_locked(struct weir_queue *q, const struct weir_queue_options 
 
 void weir__queue_change(struct weir_queue *queue, const struct weir_queue_options *options)
 {
-    struct weir_queue_options filled = whole(options);
+    struct weir_queue_options filled = weir__queue_options_fill(options);
 
-    assert(check(options, NULL) == WEIR_OK);
+    assert(weir__queue_options_check(options, NULL) == WEIR_OK);
     pthread_mutex_lock(&queue->lock);
-    if (!is_same(&queue->options, &filled))
+    if (!weir__queue_options_are_same(&queue->options, &filled))
         change_locked(queue, &filled);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -604,7 +599,7 @@ static struct weir_waiter *find_smaller(struct weir_queue *q, int64_t cost, bool
 
     for (struct weir__lane *lane; (lane = lane_next(q, seen)) != NULL;) {
         seen |= 1u << (lane - q->lanes);
-        for (struct weir_waiter *w = lane->first; w != NULL; w = w->next)
+        for (struct weir_waiter *w = lane->all.first; w != NULL; w = w->next)
             if ((*more = look-- == 0))
                 return NULL;
             else if (cost_of(w) < cost)
@@ -630,7 +625,7 @@ static struct weir_waiter *offer_behind(struct weir_queue *q, struct weir_waiter
 struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir_time hold,
                                       weir__offer *offer, void *context)
 {
-    struct gone gone = { 0 };
+    struct weir__waiters gone = { 0 };
     int64_t open_to = 0;
 
     pthread_mutex_lock(&queue->lock);
@@ -673,6 +668,7 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
     j->waits = j->turned_away = false;
     weir__own(w)->key = j->key;
     pthread_mutex_lock(&queue->lock);
+    set_late_aside(queue, j->now);
     int64_t before = count_before(queue, lane_of(queue, w->priority, w->user_class), j->now);
     j->behind = before > 0 && !weir__queue_is_open_to(queue, cost_of(w));
     enum weir_reason reason = !j->behind || j->offer_behind ? offer_first(queue, j) : WEIR_BUSY;
@@ -695,6 +691,6 @@ struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time
 
     if (lane == NULL)
         return NULL;
-    return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->last
-                                                                              : lane->first;
+    return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->all.last
+                                                                              : lane->all.first;
 }

@@ -17,7 +17,7 @@
 /* A waiter's `own`. */
 struct __attribute__((may_alias)) weir__own {
     weir_time since;
-    struct weir_waiter *previous; /* in its lane */
+    struct weir_waiter *previous; /* in its lane, or of the late */
     struct weir_queue *queue;     /* NULL: it is in none */
     uint64_t place;               /* in the heap of deadlines, from 1; 0: not there */
     uint64_t arrival;             /* its number */
@@ -34,17 +34,32 @@ static inline struct weir__own *weir__own(const struct weir_waiter *waiter)
     return (struct weir__own *)(uintptr_t)waiter->own;
 }
 
-struct weir__lane {
+/* Linked by `next`, and by `previous` while they are in a queue. */
+struct weir__waiters {
     struct weir_waiter *first, *last;
+};
+
+struct weir__lane {
+    struct weir__waiters all;
     int64_t length;
     uint64_t tag;    /* weighted: where in virtual time its next turn is */
     uint64_t stride; /* weighted: the cost of a turn */
 };
 
+/* A thread that offers turns, and calls those who had one. */
+struct weir__serving {
+    pthread_t thread;
+    bool again;    /* there is more to do ... */
+    weir_time now; /* ... as of then */
+    struct weir__serving *next;
+};
+
 struct weir_queue {
     pthread_mutex_t lock;
     struct weir_queue_options options; /* defaults are filled in */
-    int64_t length;                    /* atomic for readers without the lock */
+    int64_t length;                    /* atomic for readers without the lock; without the late */
+    struct weir__waiters late;         /* out of their lanes, and not told yet ... */
+    int64_t n_late;                    /* ... this many; atomic likewise */
     uint64_t arrivals;                 /* so far */
     struct weir__key_counts keys;
     int64_t open_to; /* atomic: an ask for less is before all waiters.  0: none is */
@@ -55,11 +70,10 @@ struct weir_queue {
     int32_t paces;         /* number of measurements, up to a bound */
     bool above; /* since above_since every first in line had waited longer than the target */
     weir_time above_since;
-    uint32_t polled;           /* atomic; wait.c: a waiting thread polls for permits */
-    uint32_t serving;          /* atomic; wait.c: a thread offers turns */
-    weir_time served_at;       /* atomic; ... as of then */
-    int64_t timed;             /* waiters with a deadline ... */
-    struct weir_waiter **heap; /* ... the earliest first, from 1 */
+    uint32_t polled;               /* atomic; wait.c: a waiting thread polls for permits */
+    struct weir__serving *serving; /* wait.c */
+    int64_t timed;                 /* waiters with a deadline ... */
+    struct weir_waiter **heap;     /* ... the earliest first, from 1 */
 };
 
 /* Offers a waiter its turn, with the queue locked: WEIR_GRANTED takes it, WEIR_BUSY stays in the
@@ -106,16 +120,27 @@ static inline bool weir__queue_is_open_to(const struct weir_queue *queue, int64_
     return (cost > 1 ? cost : 1) < weir__get(&queue->open_to);
 }
 
+/* Nobody waits there, and nobody is to be told that it is late. */
+static inline bool weir__queue_is_empty(const struct weir_queue *queue)
+{
+    return weir__get(&queue->length) == 0 && weir__get(&queue->n_late) == 0;
+}
+
 /* Removes all waiters (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
+
+/* queue-options.c */
+int weir__queue_options_check(const struct weir_queue_options *options, struct weir_error *error);
+/* The same, with defaults filled in. */
+struct weir_queue_options weir__queue_options_fill(const struct weir_queue_options *options);
+bool weir__queue_options_are_same(const struct weir_queue_options *a,
+                                  const struct weir_queue_options *b);
 
 /* deadlines.c -- 0: none. */
 weir_time weir__deadline_of(weir_time now, weir_time wait_max);
 /* With the queue locked. */
 void weir__deadlines_add(struct weir_queue *q, struct weir_waiter *w);
 void weir__deadlines_remove(struct weir_queue *q, struct weir_waiter *w);
-/* Without the lock: some are late, were not told yet, and take places. */
-bool weir__deadlines_any_over(struct weir_queue *q, weir_time now);
 
 /* The next waiter, until the lock is released; NULL: none. */
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now);

@@ -97,24 +97,52 @@ static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_
     }
 }
 
-enum { IDLE, SERVING, ONCE_MORE };
+/* False: this thread does so already, in whose turn this call is; it has noted that there is more to
+ * do. */
+static bool begin_serving(struct weir_queue *queue, struct weir__serving *me)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct weir__serving *s = queue->serving;
+    while (s != NULL && !pthread_equal(s->thread, me->thread))
+        s = s->next;
+    if (s != NULL) {
+        s->again = true;
+        s->now = me->now;
+    } else {
+        me->next = queue->serving;
+        queue->serving = me;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return s == NULL;
+}
 
-/* One thread at a time: a call in the meantime, from another thread or from a turn that exits at
- * once, only notes that there is more to do.  Otherwise a thousand waiters could mean a thousand
- * nested calls. */
+/* False: there is more to do. */
+static bool end_serving(struct weir_queue *queue, struct weir__serving *me)
+{
+    struct weir__serving **at = &queue->serving;
+
+    pthread_mutex_lock(&queue->lock);
+    bool again = me->again;
+    me->again = false;
+    while (*at != me)
+        at = &(*at)->next;
+    if (!again)
+        *at = me->next;
+    pthread_mutex_unlock(&queue->lock);
+    return !again;
+}
+
+/* A turn that exits at once only notes that there is more to do: otherwise a thousand waiters could
+ * mean a thousand nested calls.  Another thread goes on: a turn may take long. */
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
-    uint32_t serving;
+    struct weir__serving me = { .thread = pthread_self(), .now = now };
 
-    weir__set(&queue->served_at, now);
-    if (__atomic_exchange_n(&queue->serving, ONCE_MORE, __ATOMIC_ACQ_REL) != IDLE)
+    if (!begin_serving(queue, &me))
         return;
-    do {
-        weir__publish(&queue->serving, SERVING);
-        serve_once(guard, queue, weir__get(&queue->served_at));
-        serving = SERVING;
-    } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_RELAXED));
+    do
+        serve_once(guard, queue, me.now);
+    while (!end_serving(queue, &me));
 }
 
 /* -------------------------------------------------------------- joining ---- */
@@ -270,7 +298,7 @@ static enum weir_reason wait_for_turn(struct wait *w)
         bool over = deadline != 0 && now >= deadline;
         if (may_poll(w) || over) {
             w->bell = weir__guard_want(w->guard);
-            serve(w->guard, w->queue, now); /* at the deadline for the last time */
+            serve_once(w->guard, w->queue, now); /* at the deadline for the last time */
         }
         if (over)
             gave_up = give_up(w);
@@ -306,11 +334,6 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
                                .decision = decision };
     bool taken = join(guard, queue, ask, permit, &j);
 
-    if (!taken && j.turned_away) { /* perhaps because of late waiters */
-        serve(guard, queue, now_of(guard, clock));
-        j.now = now_of(guard, clock);
-        taken = join(guard, queue, ask, permit, &j);
-    }
     if (!j.waits)
         return taken || turn_away(guard, &j);
     enum weir_reason reason = wait_for_turn(&w);

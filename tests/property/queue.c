@@ -49,6 +49,7 @@ static struct weir_waiter waiters[CROWD];
 static struct {
     int waiting[CROWD], n; /* numbers of waiters, in the order they came */
     weir_time since[CROWD];
+    bool aside[CROWD]; /* late, and not told yet */
     bool late;
     weir_time late_since;
     weir_time front_since;
@@ -156,10 +157,32 @@ static weir_time plain_estimate(int64_t turns)
     return plain.paces < 8 ? 0 : (weir_time)(plain.pace * (double)turns);
 }
 
+/* Those whose deadline is over take no place, whether they were told or not. */
+static void plain_set_aside(weir_time now)
+{
+    for (int i = plain.n; i-- > 0;) {
+        int who = plain.waiting[i];
+        if (waiters[who].deadline == 0 || now <= waiters[who].deadline)
+            continue;
+        plain.aside[who] = true;
+        plain_remove(who);
+    }
+}
+
+static int64_t plain_length(void)
+{
+    int64_t n = plain.n;
+
+    for (int who = 0; who < CROWD; who++)
+        n += plain.aside[who];
+    return n;
+}
+
 static enum weir_reason plain_put(int who, weir_time now, weir_time *wait)
 {
     const struct weir_waiter *w = &waiters[who];
 
+    plain_set_aside(now);
     *wait = plain_estimate(plain_before(who, now));
     if (w->deadline != 0 && now > w->deadline)
         return WEIR_LATE;
@@ -177,18 +200,16 @@ static enum weir_reason plain_put(int who, weir_time now, weir_time *wait)
     return WEIR_GRANTED;
 }
 
-/* Marks those whose deadline is over; returns how many. */
+/* Marks those that are to be told that they are late; returns how many. */
 static int plain_late(weir_time now, bool gone[CROWD])
 {
     int n = 0;
 
-    for (int i = plain.n; i-- > 0;) {
-        int who = plain.waiting[i];
-        if (waiters[who].deadline == 0 || now <= waiters[who].deadline)
-            continue;
-        gone[who] = true;
-        n++;
-        plain_remove(who);
+    plain_set_aside(now);
+    for (int who = 0; who < CROWD; who++) {
+        n += plain.aside[who];
+        gone[who] = gone[who] || plain.aside[who];
+        plain.aside[who] = false;
     }
     return n;
 }
@@ -291,6 +312,7 @@ static void do_put(weir_time now)
     w->priority = (int8_t)between(-8, 7);
     w->user_class = (uint8_t)between(0, WEIR_CLASSES - 1);
     w->deadline = between(0, 2) == 0 ? 0 : now + between(-2, 400) * MS;
+    plain_set_aside(now);
     same("estimate", weir_queue_estimate(queue, w->priority, w->user_class, now),
          plain_estimate(plain_before(who, now)));
     bool waits = weir_queue_put(queue, w, now, &d);
@@ -330,8 +352,9 @@ static void do_cancel(void)
     bool waits = weir__own(&waiters[who])->queue != NULL;
 
     same("cancel", weir_queue_cancel(queue, &waiters[who]), waits);
-    if (waits)
+    if (waits && !plain.aside[who])
         plain_remove(who);
+    plain.aside[who] = false;
     cancelled += waits;
 }
 
@@ -386,7 +409,7 @@ static void walk(void)
             do_cancel();
         else
             do_late(now);
-        same("length", weir_queue_length(queue), plain.n);
+        same("length", weir_queue_length(queue), plain_length());
         break_turns();
     }
     same("nobody is lost", served + late + cancelled + weir_queue_length(queue), joined);

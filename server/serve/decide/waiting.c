@@ -397,12 +397,7 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     weir__mailbox_expect(loop);
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
     conn->held = true;
-    bool waits = join(w, out);
-    if (!waits && out->turned_away && weir__deadlines_any_over(line->queue, weir__loop_now(loop))) {
-        serve_line(line, weir__loop_now(loop)); /* those who are late make room */
-        waits = join(w, out);
-    }
-    if (waits) {
+    if (join(w, out)) {
         begin_waiting(loop, lines, line);
         return true;
     }

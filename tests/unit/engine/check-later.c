@@ -225,6 +225,65 @@ TEST(test_N4_waiters_that_leave_or_are_late)
     assert_fields(totals, (checked, 4), (allowed, 2), (refused, 2)); /* b has left */
 }
 
+/* Nobody has been told that it is late, and yet there is room: for everybody, and for each key. */
+TEST(test_N4_late_waiters_take_no_place)
+{
+    static const char *const rules[] = {
+        QUEUE(""), GUARDS("- { name: g, concurrency: { max: 1, key: \"{ip}\", total: 1, queue: 6, "
+                          "wait: 1s } }\n")
+    };
+
+    for (int i = 0; i < 2; i++) {
+        OWN(weir) *weir = engine_of(rules[i]);
+        struct guest a, b, c, d, e;
+        assert_true(come(weir, &a, "ip=10.0.0.1", NOW));
+        assert_false(come(weir, &b, "ip=10.0.0.2", NOW));
+        assert_false(come(weir, &c, "ip=10.0.0.3", NOW));
+        assert_false(come(weir, &d, "ip=10.0.0.4", NOW));
+        assert_true(come(weir, &e, "ip=10.0.0.4", NOW));
+        assert_false(come(weir, &e, "ip=10.0.0.4", NOW + 2 * WEIR_SECOND));
+        assert_false(b.turned || c.turned || d.turned); /* not here: only by a poll */
+        assert_true(weir_check_cancel(weir, &c.visit, NOW + 2 * WEIR_SECOND));
+        assert_int_equal(weir_check_poll(weir, NOW + 2 * WEIR_SECOND), 1);
+        assert_true(b.turned && !c.turned && d.turned);
+        assert_refused_by_guard(b.visit, "g", WEIR_LATE);
+        assert_int_equal(guard_info(weir, "g", NOW).refused_late, 2);
+        go(weir, &a, NOW + 2 * WEIR_SECOND);
+        assert_entered(e.visit, 1);
+    }
+}
+
+/* Turns that are over at once: not one inside the other, for the stack is small. */
+static int turns_had, turns_inside;
+static struct weir *turns_of;
+
+static void turn_and_go(struct weir_visit *visit)
+{
+    assert_true(visit->ruling.decision.allowed);
+    assert_int_equal(turns_inside++, 0);
+    turns_had++;
+    weir_check_exit(turns_of, &visit->entry, WEIR_SUCCEEDED, NOW);
+    weir_check_poll(turns_of, NOW);
+    turns_inside--;
+}
+
+TEST(test_N4_turns_that_end_at_once_are_not_one_inside_the_other)
+{
+    OWN(weir) *weir = engine_of(QUEUE(""));
+    struct guest a, waiting[3];
+
+    turns_of = weir;
+    turns_had = turns_inside = 0;
+    assert_true(come(weir, &a, "", NOW));
+    for (int i = 0; i < 3; i++) {
+        assert_false(come(weir, &waiting[i], "", NOW));
+        waiting[i].visit.turn = turn_and_go;
+    }
+    go(weir, &a, NOW);
+    assert_int_equal(turns_had, 3);
+    assert_int_equal(in_flight(weir, "g", NOW), 0);
+}
+
 static void fill(struct weir *weir, const char *guard, struct weir_permit *out)
 {
     struct weir_decision d;

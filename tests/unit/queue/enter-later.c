@@ -220,6 +220,27 @@ TEST_WITH(test_in_a_turn_anything_may_be_done, set_up_visitors, close_guard)
     assert_int_equal(in_flight(), 0);
 }
 
+TEST_WITH(test_L11_late_waiters_take_no_place, set_up_visitors, close_guard)
+{
+    open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = 2 });
+    hold(1);
+    visit(0, MS);
+    visit(1, MS);
+    assert_int_equal(visit(2, S).reason, WEIR_FULL);
+    now += 2 * MS;
+    assert_int_equal(visit(2, S).reason, WEIR_BUSY);
+    assert_int_equal(visit(3, S).reason, WEIR_BUSY);
+    assert_int_equal(visit(4, S).reason, WEIR_FULL);
+    assert_int_equal(visitors[0].told + visitors[1].told, 0); /* by a poll, not by newcomers */
+    assert_true(weir_queue_cancel(queue, &visitors[1].waiter));
+    assert_false(weir_queue_cancel(queue, &visitors[1].waiter));
+    assert_int_equal(weir_enter_poll(guard, queue, now), 2);
+    assert_fields(visitors[0], (told, 1), (reason, WEIR_LATE));
+    assert_int_equal(visitors[1].told, 0);
+    weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now);
+    assert_fields(visitors[2], (told, 1), (reason, WEIR_GRANTED));
+}
+
 TEST_WITH(test_who_needs_more_is_not_passed_by, set_up_visitors, close_guard)
 {
     open_semaphore(3);

@@ -205,6 +205,77 @@ TEST_WITH(test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free, NULL, clos
     }
 }
 
+/* A turn that takes as long as it takes others to have theirs. */
+static pthread_t waiting_thread;
+
+static void let_the_thread_in(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    assert_int_equal(reason, WEIR_GRANTED);
+    assert_true(weir_exit(guard, &held[1], WEIR_SUCCEEDED, weir_table_now(table)));
+    pthread_join(waiting_thread, NULL);
+}
+
+static void wait_in_a_turn(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    assert_int_equal(reason, WEIR_GRANTED);
+    assert_int_equal(pthread_create(&waiting_thread, NULL, waiter->context, NULL), 0);
+    enter_for_ever(NULL);
+    pthread_join(waiting_thread, NULL);
+}
+
+static void *exit_when_somebody_waits(void *argument)
+{
+    while (weir_queue_length(queue) == 0)
+        sched_yield();
+    weir_exit(guard, &held[1], WEIR_SUCCEEDED, weir_table_now(table));
+    return NULL;
+}
+
+static void have_a_turn(struct weir_waiter *waiter, struct weir_permit *permit)
+{
+    struct weir_decision d;
+    struct weir_ask ask = { .cost = 1, .wait_max = WEIR_FOREVER, .now = now };
+
+    assert_true(weir_enter_later(guard, queue, &ask, waiter, permit, &d));
+    assert_int_equal(d.reason, WEIR_BUSY);
+}
+
+static void end_a_turn(struct weir_permit *permit)
+{
+    assert_true(thread_entered);
+    assert_true(weir_exit(guard, permit, WEIR_SUCCEEDED, weir_table_now(table)));
+    assert_true(weir_exit(guard, &thread_permit, WEIR_SUCCEEDED, weir_table_now(table)));
+}
+
+TEST_WITH(test_L11_a_turn_that_takes_long_holds_up_nobody, NULL, close_guard)
+{
+    struct weir_permit permit;
+    struct weir_waiter waiter = { .turn = let_the_thread_in };
+
+    open_semaphore(2);
+    now = weir_table_now(table);
+    hold(2);
+    have_a_turn(&waiter, &permit);
+    assert_int_equal(pthread_create(&waiting_thread, NULL, enter_for_ever, NULL), 0);
+    while (weir_queue_length(queue) < 2)
+        sched_yield();
+    weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, weir_table_now(table));
+    end_a_turn(&permit);
+}
+
+TEST_WITH(test_L11_in_a_turn_one_may_wait, NULL, close_guard)
+{
+    struct weir_permit permit;
+    struct weir_waiter waiter = { .turn = wait_in_a_turn, .context = exit_when_somebody_waits };
+
+    open_semaphore(2);
+    now = weir_table_now(table);
+    hold(2);
+    have_a_turn(&waiter, &permit);
+    weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, weir_table_now(table));
+    end_a_turn(&permit);
+}
+
 TEST_WITH(test_G2_by_the_host_s_clock_a_wait_ends, NULL, close_guard)
 {
     struct weir_permit permit;

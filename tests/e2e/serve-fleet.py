@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 
 from fleeting import Node, back, joined, url
 from redising import Redis, until
@@ -270,6 +271,23 @@ def test_D3_enter_waits_for_units_and_for_permits(weir):
             refused = one("WEIR.ENTER", "account", "ann")
             assert refused[0] == 0 and refused[8] == "limited", refused
             assert one.json("WEIR.GUARDS")["guards"][0]["in_flight"] == 0
+
+
+def test_L11_an_enter_whose_time_has_gone_into_units_is_late(weir):
+    """They come, and all permits are out: it would have waited.  One that did not ask to is busy."""
+    with Redis() as redis, node(weir, redis, rules=GUARDED, threads=1) as a:
+        joined(a)
+        with a.resp() as one, a.resp() as waits, a.resp() as does_not:
+            os.kill(redis.process.pid, signal.SIGSTOP)
+            waits.send("WEIR.ENTER", "WAIT", "1", "account", "ann")
+            does_not.send("WEIR.ENTER", "account", "bob")
+            sent = time.monotonic()
+            for _ in range(2):
+                assert one("WEIR.ENTER", "user", "no rule is for it")[0] == 1
+            until("its time is over", lambda: time.monotonic() > sent + 0.01, 60)
+            os.kill(redis.process.pid, signal.SIGCONT)
+            assert (waits.read()[8], does_not.read()[8]) == ("late", "busy")
+            assert one.json("WEIR.GUARDS")["guards"][0]["refused"]["late"] == 1
 
 
 def test_D3_an_enter_whose_client_has_gone_meanwhile_keeps_no_permit(weir):

@@ -387,6 +387,34 @@ rules:
         expect(None)
 
 
+def test_S5_a_client_that_goes_at_its_turn_is_counted_alike(weir):
+    """Its turn has come, and it goes before it is told: the server has other things to do first.
+    Whether it is met at that moment is chance; the totals agree in any case."""
+    with Doors(weir, threads=1) as d:
+        busy = d.server.resp()
+        for n in range(60):
+            permit = d.enter("uri", "/shop")["permit"]
+            gone = Waiter(d, "WAIT", 60000, "uri", "/shop")
+            busy.raw(encode(["WEIR.EXIT", permit, "ok"]) + encode(["WEIR.STATUS"]) * 500)
+            for _ in range(n // 2 * 1000):
+                pass
+            if n % 2:
+                gone.client.close()
+            else:
+                gone.client.socket.shutdown(socket.SHUT_WR)
+                answer = gone.answer()
+                if answer["allowed"]:
+                    d.exit(answer["permit"])
+            assert busy.read() == 1
+            for _ in range(500):
+                busy.read()
+            d.server.clock(2000 + 100 * n)  # a permit that nobody was told of is over
+            until("nobody is at work", lambda: d.guard("shop")["in_flight"] == 0)
+            engine, door = totals(d)
+            assert engine == door, (n, engine, door)
+        busy.close()
+
+
 def test_L11_over_http(weir):
     with Doors(weir) as d:
         permit = d.enter("GUARD", "shop")["permit"]

@@ -244,6 +244,18 @@ static void count(struct weir__loop *loop, const struct weir__entered *entered)
         weir_fleet_refused(loop->server->fleet, &entered->ruling, entered->key, 1);
 }
 
+/* Its time is over, and the guard that is busy would have let it wait. */
+static bool is_late(struct weir__server *server, const struct weir__enter *e,
+                    const struct weir__entered *entered)
+{
+    const struct weir_ruling *r = &entered->ruling;
+
+    return !r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
+           entered->queued && e->wait_max == 0 &&
+           weir__ruled_wait(server->engine, r->guard, entered->priority, entered->user_class) > 0;
+}
+
+/* It is counted as let in, as the guard and the engine have. */
 static void give_back_if_gone(struct weir__conn *conn, struct weir__entered *out)
 {
     if (out->permits.n == 0 || !weir__peer_is_gone(conn))
@@ -255,12 +267,21 @@ static void give_back_if_gone(struct weir__conn *conn, struct weir__entered *out
     out->ruling.decision.reason = WEIR_CANCELLED;
 }
 
-void weir__enter_answer(struct weir__conn *conn, struct weir__entered *entered,
-                        const struct weir__later *later)
+void weir__enter_answer(struct weir__conn *conn, const struct weir__enter *e,
+                        struct weir__entered *entered, const struct weir__later *later)
 {
-    give_back_if_gone(conn, entered);
+    if (is_late(conn->loop->server, e, entered))
+        entered->ruling.decision.reason = WEIR_LATE;
     count(conn->loop, entered);
+    give_back_if_gone(conn, entered);
     later->answer(conn, entered, later->context);
+}
+
+void weir__enter_forsake(struct weir__loop *loop, struct weir__entered *entered)
+{
+    if (!entered->uncounted)
+        count(loop, entered);
+    weir__ask_exit(loop, &entered->permits, WEIR_IGNORED, -1);
 }
 
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *e,

@@ -83,9 +83,11 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *ente
 bool weir__enter_waits(struct weir__conn *conn, const struct weir__enter *enter,
                        const struct weir__later *later, struct weir__entered *out);
 /* It has waited: on the loop's thread it is counted and answered.  If its client has hung up
- * meanwhile its permits go back, and it is refused. */
-void weir__enter_answer(struct weir__conn *conn, struct weir__entered *entered,
-                        const struct weir__later *later);
+ * meanwhile its permits go back, and it is told so. */
+void weir__enter_answer(struct weir__conn *conn, const struct weir__enter *enter,
+                        struct weir__entered *entered, const struct weir__later *later);
+/* Nobody is there to be answered: its permits go back, and it is counted if the engine has. */
+void weir__enter_forsake(struct weir__loop *loop, struct weir__entered *entered);
 /* It has waited for this time, so another wait is shorter. */
 static inline void weir__enter_spend(struct weir__enter *enter, weir_time waited)
 {

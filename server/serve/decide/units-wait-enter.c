@@ -60,7 +60,7 @@ static void finish(struct weir__letter *letter)
     struct weir__conn *conn = w->conn;
 
     if (conn == NULL) {
-        weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
+        weir__enter_forsake(w->loop, &w->entered);
         free_wait(w);
         return;
     }
@@ -72,7 +72,7 @@ static void finish(struct weir__letter *letter)
         free_wait(w);
         return;
     }
-    weir__enter_answer(conn, &w->entered, &w->later);
+    weir__enter_answer(conn, &w->enter, &w->entered, &w->later);
     free_wait(w);
     weir__conn_resume(conn);
 }

@@ -234,17 +234,6 @@ static void leave(struct weir__loop *loop)
         uv_timer_stop(&loop->waiting->poll);
 }
 
-/* Another guard was busy at its turn, and no time is left to wait there. */
-static bool is_late(const struct weir__wait *w)
-{
-    const struct weir__entered *e = &w->entered;
-
-    return w->decided && e->ruling.decision.reason == WEIR_BUSY && e->ruling.guard != NULL &&
-           !e->ruling.decision.allowed && w->enter.wait_max == 0 &&
-           weir__ruled_wait(w->lines->server->engine, e->ruling.guard, e->priority, e->user_class) >
-               0;
-}
-
 /* On the loop's thread: answers. */
 static void finish(struct weir__letter *letter)
 {
@@ -254,7 +243,8 @@ static void finish(struct weir__letter *letter)
 
     leave(w->loop);
     if (conn == NULL) {
-        weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
+        w->entered.uncounted = w->entered.uncounted || !w->decided;
+        weir__enter_forsake(w->loop, &w->entered);
         free_wait(w);
         return;
     }
@@ -264,9 +254,7 @@ static void finish(struct weir__letter *letter)
         free_wait(w);
         return;
     }
-    if (is_late(w))
-        w->entered.ruling.decision.reason = WEIR_LATE;
-    weir__enter_answer(conn, &w->entered, &w->later);
+    weir__enter_answer(conn, &w->enter, &w->entered, &w->later);
     free_wait(w);
     weir__conn_resume(conn);
 }

@@ -145,6 +145,15 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
     weir__set(&r->tick_at, now); /* so that the degradation follows at once */
 }
 
+/* Probes that are out may have been given for longer than the present lease. */
+static RARELY bool ask_patiently(struct passage *p, struct weir__breaker_move *move)
+{
+    struct weir__breaker_plan plan = p->plan->breaker;
+
+    plan.patience += weir__guard_lease(p->record, p->plan) - p->plan->lease;
+    return weir__breaker_ask(&plan, &p->record->breaker, p->now, &p->probe, &p->retry, move);
+}
+
 static inline bool pass_breaker(struct passage *p)
 {
     struct weir__breaker_move move = { 0, 0 };
@@ -152,8 +161,10 @@ static inline bool pass_breaker(struct passage *p)
     if (__builtin_expect((weir__acquire(&p->record->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0,
                          1))
         return true; /* closed, and not forced */
-    bool pass = weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
-                                  &p->retry, &move);
+    bool pass = weir__guard_lease(p->record, p->plan) > p->plan->lease
+                    ? ask_patiently(p, &move)
+                    : weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
+                                        &p->retry, &move);
     if (move.from != move.to)
         note_move(p->record, move, p->now);
     return pass;

@@ -44,7 +44,8 @@
 #define WEIR__PERMITS_MAX     16384
 #define WEIR__PERMITS         1024 /* the default; without a bound by key */
 #define WEIR__GUARD_EVENTS    32
-#define WEIR__SKEW            (10 * WEIR_SECOND) /* between callers' clocks, at most */
+#define WEIR__LEASE_MAX       (3600 * WEIR_SECOND) /* of all guards; more is damage */
+#define WEIR__SKEW            (10 * WEIR_SECOND)   /* between callers' clocks, at most */
 #define WEIR__DEGRADATION_MAX 9
 
 /* The options in fixed-width numbers, defaults filled in. */
@@ -358,6 +359,15 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
 static inline weir_time weir__guard_time(weir_time now)
 {
     return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
+}
+
+/* The lease to go by: permits that are out may have been given for longer than the present one. */
+static inline weir_time weir__guard_lease(const struct weir__guard_record *r,
+                                          const struct weir__guard_plan *plan)
+{
+    weir_time longest = weir__get(&r->lease);
+
+    return longest > plan->lease && longest <= WEIR__LEASE_MAX ? longest : plan->lease;
 }
 
 /* Permits have been given back; returns how many were out. */

@@ -7,10 +7,9 @@
 
 #include "guard/guard.h"
 
-#define SWEEP        (WEIR_SECOND / 4)    /* between two sweeps */
-#define LAPSE        (600 * WEIR_SECOND)  /* without a sweep; then callers catch up first */
-#define UNASKED      (4 * SWEEP)          /* likewise: nobody asks this guard */
-#define LEASE_MAX    (3600 * WEIR_SECOND) /* of all guards; more is damage */
+#define SWEEP        (WEIR_SECOND / 4)   /* between two sweeps */
+#define LAPSE        (600 * WEIR_SECOND) /* without a sweep; then callers catch up first */
+#define UNASKED      (4 * SWEEP)         /* likewise: nobody asks this guard */
 #define STALE_MAX    (7 * 24 * 3600 * WEIR_SECOND) /* between sweeps, at least */
 #define DRIFT_SWEEPS 8 /* sweeps with the same difference, which is then not transient */
 #define DRIFT_READS  8
@@ -51,16 +50,8 @@ bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *pla
     return false;
 }
 
-/* The lease that sweeps go by: permits that are out may have been given for longer than the present
- * one. */
-static weir_time lease_of(const struct weir__guard_record *r, const struct weir__guard_plan *plan)
-{
-    weir_time longest = weir__get(&r->lease);
-
-    return longest > plan->lease && longest <= LEASE_MAX ? longest : plan->lease;
-}
-
-/* Once a longer lease of before is over, the present one is the longest. */
+/* Once a longer lease of before is over, the present one is the longest.  An idle permit has half a
+ * lease more. */
 static void forget_lease(struct weir__guard_record *r, const struct weir__guard_plan *plan,
                          weir_time now)
 {
@@ -68,19 +59,19 @@ static void forget_lease(struct weir__guard_record *r, const struct weir__guard_
 
     if (longest == plan->lease && until == 0)
         return;
-    if (lease_of(r, plan) == plan->lease || (until > 0 && until <= now)) {
+    if (weir__guard_lease(r, plan) == plan->lease || (until > 0 && until <= now)) {
         __atomic_compare_exchange_n(&r->lease, &longest, plan->lease, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
         weir__set(&r->lease_until, 0);
-    } else if (until <= 0 || until > now + lease_of(r, plan)) { /* the clock has stepped back */
-        weir__set(&r->lease_until, now + lease_of(r, plan));
+    } else if (until <= 0 || until > now + longest + longest / 2) { /* the clock has stepped back */
+        weir__set(&r->lease_until, now + longest + longest / 2);
     }
 }
 
 /* Within a lease: later it may be another's. */
 bool weir__permit_follow(struct weir_guard *guard, struct weir_permit *permit)
 {
-    weir_time longest = lease_of(guard->record, weir__guard_plan_of(guard));
+    weir_time longest = weir__guard_lease(guard->record, weir__guard_plan_of(guard));
     uint64_t lease = (uint64_t)(longest >> WEIR__PERMIT_GRAIN) + 1, there[2], age;
 
     if (permit->seat >= WEIR__GUARD_SEATS)
@@ -324,7 +315,8 @@ static void sweep_after(struct weir_guard *guard, const struct weir__guard_plan 
                         weir_time lapse, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    struct sweep s = { guard, plan, now, lease_of(r, plan), weir__acquire(&r->sweep_at), 0, 0 };
+    struct sweep s = { guard, plan, now, weir__guard_lease(r, plan), weir__acquire(&r->sweep_at),
+                       0,     0 };
     weir_time since = unswept(s.last, now);
 
     if (__builtin_expect(since <= lapse, 1))
@@ -361,7 +353,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    weir_time lease = lease_of(r, plan);
+    weir_time lease = weir__guard_lease(r, plan);
     struct sweep s = { guard, plan, now, lease, now + SWEEP, least_age(lease, 0), 0 };
     int64_t due = weir__get(&r->sweep_at);
     uint32_t n = seats_of(r);

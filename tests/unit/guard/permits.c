@@ -144,9 +144,22 @@ TEST(test_G1_a_shorter_lease_does_not_end_permits_that_are_out)
     for (int i = 1; i < 60; i++)
         assert_int_equal(why_not(g, NOW + i * S), WEIR_BUSY);
     assert_int_equal(why_not(g, NOW + 61 * S), WEIR_GRANTED);
-    assert_true(enter_at(g, NOW + 70 * S, &after)); /* all of before are over by now */
-    assert_int_equal(why_not(g, NOW + 70 * S + 900 * MS), WEIR_BUSY);
-    assert_int_equal(why_not(g, NOW + 72 * S), WEIR_GRANTED);
+    assert_true(enter_at(g, NOW + 100 * S, &after)); /* all of before are over by now */
+    assert_int_equal(why_not(g, NOW + 100 * S + 900 * MS), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 102 * S), WEIR_GRANTED);
+}
+
+/* An idle one has half a lease more. */
+TEST(test_G1_a_shorter_lease_does_not_end_permits_that_idle)
+{
+    A_GUARD(g, .max = 1, .lease = 60 * S);
+    struct weir_permit p;
+    assert_true(enter_at(g, NOW, &p));
+    assert_true(weir_permit_idle(g, &p, NOW));
+    set_lease(g, S);
+    for (int i = 1; i < 90; i++)
+        assert_int_equal(why_not(g, NOW + i * S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 91 * S), WEIR_GRANTED);
 }
 
 TEST(test_G1_a_longer_lease_that_no_sweep_has_seen_is_kept_too)
@@ -200,6 +213,27 @@ TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
     assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
     assert_false(weir_exit(g, &lost, WEIR_FAILED, NOW + 14 * S));
     assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
+}
+
+/* Its lease is the one that it was given, and so long nobody else probes. */
+TEST(test_G4_a_shorter_lease_does_not_end_probes_that_are_out)
+{
+    struct weir_guard_options o = {
+        .lease = 60 * S,
+        .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
+    };
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_permit probe;
+
+    work(g, NOW, MS, WEIR_FAILED);
+    assert_true(enter_at(g, NOW + 2 * S, &probe));
+    o.lease = S;
+    assert_ok(weir_guard_change(g, &o, NULL));
+    for (int i = 3; i < 60; i++)
+        assert_int_equal(why_not(g, NOW + i * S), WEIR_OPEN);
+    assert_true(weir_exit(g, &probe, WEIR_SUCCEEDED, NOW + 60 * S));
+    assert_int_equal(info_of(g, NOW + 60 * S).breaker, WEIR_BREAKER_CLOSED);
 }
 
 #define WRAP ((weir_time)1 << 43) /* a permit's time is kept modulo this: 2.4 hours */

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 
 #define LINGER (600 * WEIR_SECOND) /* of a plan that was replaced */
+#define LOOK   (60 * WEIR_SECOND)  /* between looks for such that have lingered */
 
 static const struct weir_guard_options defaults;
 
@@ -129,8 +130,14 @@ static bool has_lingered_locked(struct weir__guard_plan *plan, weir_time now)
     return late;
 }
 
-static void forget_old_locked(struct weir__guard_plan *plan, weir_time now)
+/* There may be many of them: the look is not at each change. */
+static void forget_old_locked(struct weir_guard *guard, weir_time now)
 {
+    struct weir__guard_plan *plan = guard->plan;
+
+    if (now >= guard->looked && now - guard->looked < LOOK)
+        return;
+    guard->looked = now;
     while (plan->older != NULL && !has_lingered_locked(plan->older, now))
         plan = plan->older;
     free_plans(plan->older);
@@ -152,7 +159,7 @@ static int replace_locked(struct weir_guard *guard, const struct weir__guard_nam
     fresh->older = old;
     old->replaced = clock->now(clock->context);
     weir__publish(&guard->plan, fresh);
-    forget_old_locked(fresh, old->replaced);
+    forget_old_locked(guard, old->replaced);
     return WEIR_OK;
 }
 

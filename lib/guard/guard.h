@@ -202,6 +202,7 @@ struct weir_guard {
     struct weir__guard_record *record;
     struct weir__held held;        /* the seats, and permits by key */
     struct weir__guard_plan *plan; /* atomic */
+    weir_time looked;              /* for older plans; with the table's mutex */
     uint64_t bad_edition;          /* of damaged terms: they are not tried again */
     uint32_t id;
     uint32_t ticking; /* weir__only_one */

@@ -81,18 +81,34 @@ static bool count_late(struct weir_guard *guard, enum weir_reason reason)
     return false;
 }
 
-/* Offers turns, and tells the waiters that left. */
-static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
+/* Offers turns, and wakes threads that left.  Returns the others that did, linked. */
+static struct weir_waiter *offer_turns(struct weir_guard *guard, struct weir_queue *queue,
+                                       weir_time now)
 {
     struct turns t = { .guard = guard, .now = now, .favoured = true };
     struct weir_waiter *gone =
         weir__queue_offer(queue, now, weir__guard_hold(guard), try_to_enter, &t);
+    struct weir_waiter *others = NULL, **last = &others;
 
     for (struct weir_waiter *next; gone != NULL; gone = next) {
         next = gone->next;
         gone->next = NULL;
-        if (gone->turn != wake)
-            count_late(guard, (enum weir_reason)gone->reason);
+        if (gone->turn == wake) {
+            wake(gone, (enum weir_reason)gone->reason);
+        } else {
+            *last = gone;
+            last = &gone->next;
+        }
+    }
+    return others;
+}
+
+static void tell(struct weir_guard *guard, struct weir_waiter *gone)
+{
+    for (struct weir_waiter *next; gone != NULL; gone = next) {
+        next = gone->next;
+        gone->next = NULL;
+        count_late(guard, (enum weir_reason)gone->reason);
         gone->turn(gone, (enum weir_reason)gone->reason);
     }
 }
@@ -141,7 +157,7 @@ static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time 
     if (!begin_serving(queue, &me))
         return;
     do
-        serve_once(guard, queue, me.now);
+        tell(guard, offer_turns(guard, queue, me.now));
     while (!end_serving(queue, &me));
 }
 
@@ -261,6 +277,16 @@ static void stop_polling(struct wait *w, weir_time now)
     pthread_mutex_unlock(&w->queue->lock);
 }
 
+/* While it tells others, another thread polls: a turn may take long. */
+static void serve_others(struct wait *w, weir_time now)
+{
+    struct weir_waiter *others = offer_turns(w->guard, w->queue, now);
+
+    if (others != NULL)
+        stop_polling(w, now);
+    tell(w->guard, others);
+}
+
 static void sleep_a_while(struct wait *w, weir_time span)
 {
     uint32_t poked = POKED;
@@ -298,7 +324,7 @@ static enum weir_reason wait_for_turn(struct wait *w)
         bool over = deadline != 0 && now >= deadline;
         if (may_poll(w) || over) {
             w->bell = weir__guard_want(w->guard);
-            serve_once(w->guard, w->queue, now); /* at the deadline for the last time */
+            serve_others(w, now); /* at the deadline for the last time */
         }
         if (over)
             gave_up = give_up(w);

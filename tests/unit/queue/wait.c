@@ -263,6 +263,47 @@ TEST_WITH(test_L11_a_turn_that_takes_long_holds_up_nobody, NULL, close_guard)
     end_a_turn(&permit);
 }
 
+/* A thread that waits polls for the others, and is the one that calls it. */
+static void *enter_and_exit(void *argument)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    struct weir_ask ask = { .cost = 1, .wait_max = WEIR_FOREVER };
+
+    *(bool *)argument = weir_enter_wait(guard, queue, &ask, NULL, &permit, &d) &&
+                        weir_exit(guard, &permit, WEIR_SUCCEEDED, weir_table_now(table));
+    return NULL;
+}
+
+static void let_both_threads_in(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    assert_true(weir_exit(guard, &held[2], WEIR_SUCCEEDED, weir_table_now(table)));
+    let_the_thread_in(waiter, reason);
+}
+
+TEST_WITH(test_L11_a_turn_that_takes_long_does_not_keep_others_from_polling, NULL, close_guard)
+{
+    struct weir_permit permit;
+    struct weir_waiter waiter = { .turn = let_both_threads_in };
+    pthread_t polls;
+    bool entered = false;
+
+    open_semaphore(3);
+    now = weir_table_now(table);
+    hold(3);
+    have_a_turn(&waiter, &permit);
+    assert_int_equal(pthread_create(&polls, NULL, enter_and_exit, &entered), 0);
+    while (weir_queue_length(queue) < 2)
+        sched_yield();
+    assert_int_equal(pthread_create(&waiting_thread, NULL, enter_for_ever, NULL), 0);
+    while (weir_queue_length(queue) < 3)
+        sched_yield();
+    assert_true(weir_exit(guard, &held[0], WEIR_SUCCEEDED, weir_table_now(table)));
+    pthread_join(polls, NULL);
+    assert_true(entered);
+    end_a_turn(&permit);
+}
+
 TEST_WITH(test_L11_in_a_turn_one_may_wait, NULL, close_guard)
 {
     struct weir_permit permit;

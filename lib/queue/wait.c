@@ -113,8 +113,8 @@ static void tell(struct weir_guard *guard, struct weir_waiter *gone)
     }
 }
 
-/* False: this thread does so already, in whose turn this call is; it has noted that there is more to
- * do. */
+/* False: this thread offers turns already, and this call is in one of them; it has noted that there
+ * is more to do. */
 static bool begin_serving(struct weir_queue *queue, struct weir__serving *me)
 {
     pthread_mutex_lock(&queue->lock);

@@ -274,7 +274,7 @@ def test_D3_enter_waits_for_units_and_for_permits(weir):
 
 
 def test_L11_an_enter_whose_time_has_gone_into_units_is_late(weir):
-    """They come, and all permits are out: it would have waited.  One that did not ask to is busy."""
+    """They come, and all permits are out: it would have waited.  One that would not is busy."""
     with Redis() as redis, node(weir, redis, rules=GUARDED, threads=1) as a:
         joined(a)
         with a.resp() as one, a.resp() as waits, a.resp() as does_not:

@@ -222,10 +222,10 @@ TEST(test_G4_a_shorter_lease_does_not_end_probes_that_are_out)
         .lease = 60 * S,
         .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
     };
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit probe;
 
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &o);
     work(g, NOW, MS, WEIR_FAILED);
     assert_true(enter_at(g, NOW + 2 * S, &probe));
     o.lease = S;

@@ -57,10 +57,28 @@ def table(found, which, cell):
     return out
 
 
+def worst(found):
+    """Below the capacity, the number of workers at which most are refused."""
+    some = [load for load in LOADS if load < 1]
+    out = ["| controller | " + " | ".join("%.1fx" % load for load in some) + " |",
+           "|---|" + "---|" * len(some)]
+    for controller in CONTROLLERS:
+        cells = []
+        for load in some:
+            workers = max(WORKERS, key=lambda w: mean(found[controller, w, load][0]))
+            refused = mean(found[controller, workers, load][0])
+            cells.append("%.2f (%d)" % (refused, workers) if refused >= 0.005 else "0.00")
+        out.append("| %s | %s |" % (controller, " | ".join(cells)))
+    return out
+
+
 def tables(found):
     return (["Poisson arrivals, exponential work of 20 ms, no contention, a target of 250 ms.", "",
              "![refused and goodput by load](guards-load.svg)", "",
-             "Refused, in %: mean, and the most of any seed.", ""]
+             "Refused while less comes than can be done, in %, at the number of workers (in brackets) "
+             "at which most are:", ""]
+            + worst(found)
+            + ["", "Refused, in %: mean, and the most of any seed.", ""]
             + table(found, 0, lambda v: "%.2f, %.1f" % (mean(v), max(v)))
             + ["", "Goodput: mean, and the least of any seed.", ""]
             + table(found, 1, lambda v: "%.1f, %.1f" % (mean(v), min(v))))

@@ -46,12 +46,11 @@ struct weir__lane {
     uint64_t stride; /* weighted: the cost of a turn */
 };
 
-/* A thread that offers turns, and calls those who had one. */
-struct weir__serving {
+/* A thread that tells waiters of their turns. */
+struct weir__telling {
     pthread_t thread;
-    bool again;    /* there is more to do ... */
-    weir_time now; /* ... as of then */
-    struct weir__serving *next;
+    struct weir__waiters all;   /* to tell; the thread's own */
+    struct weir__telling *next; /* another thread's */
 };
 
 struct weir_queue {
@@ -71,7 +70,7 @@ struct weir_queue {
     bool above; /* since above_since every first in line had waited longer than the target */
     weir_time above_since;
     uint32_t polled;               /* atomic; wait.c: a waiting thread polls for permits */
-    struct weir__serving *serving; /* wait.c */
+    struct weir__telling *telling; /* wait.c */
     int64_t timed;                 /* waiters with a deadline ... */
     struct weir_waiter **heap;     /* ... the earliest first, from 1 */
 };

@@ -113,52 +113,54 @@ static void tell(struct weir_guard *guard, struct weir_waiter *gone)
     }
 }
 
-/* False: this thread offers turns already, and this call is in one of them; it has noted that there
- * is more to do. */
-static bool begin_serving(struct weir_queue *queue, struct weir__serving *me)
+/* This thread's list of waiters to tell: `mine`, or an earlier one, if this call is in a turn. */
+static struct weir__telling *begin_telling(struct weir_queue *queue, struct weir__telling *mine)
 {
     pthread_mutex_lock(&queue->lock);
-    struct weir__serving *s = queue->serving;
-    while (s != NULL && !pthread_equal(s->thread, me->thread))
-        s = s->next;
-    if (s != NULL) {
-        s->again = true;
-        s->now = me->now;
-    } else {
-        me->next = queue->serving;
-        queue->serving = me;
+    struct weir__telling *t = queue->telling;
+    while (t != NULL && !pthread_equal(t->thread, mine->thread))
+        t = t->next;
+    if (t == NULL) {
+        mine->next = queue->telling;
+        queue->telling = t = mine;
     }
     pthread_mutex_unlock(&queue->lock);
-    return s == NULL;
+    return t;
 }
 
-/* False: there is more to do. */
-static bool end_serving(struct weir_queue *queue, struct weir__serving *me)
+static void end_telling(struct weir_queue *queue, const struct weir__telling *mine)
 {
-    struct weir__serving **at = &queue->serving;
+    struct weir__telling **at = &queue->telling;
 
     pthread_mutex_lock(&queue->lock);
-    bool again = me->again;
-    me->again = false;
-    while (*at != me)
+    while (*at != mine)
         at = &(*at)->next;
-    if (!again)
-        *at = me->next;
+    *at = mine->next;
     pthread_mutex_unlock(&queue->lock);
-    return !again;
 }
 
-/* A turn that exits at once only notes that there is more to do: otherwise a thousand waiters could
- * mean a thousand nested calls.  Another thread goes on: a turn may take long. */
+/* Those that a turn lets in, because it exits at once, are told when it is over: otherwise a
+ * thousand waiters could mean a thousand nested calls.  Other threads go on: a turn may take
+ * long. */
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
-    struct weir__serving me = { .thread = pthread_self(), .now = now };
+    struct weir_waiter *others = offer_turns(guard, queue, now);
+    struct weir__telling mine = { .thread = pthread_self() };
 
-    if (!begin_serving(queue, &me))
+    if (others == NULL)
         return;
-    do
-        tell(guard, offer_turns(guard, queue, me.now));
-    while (!end_serving(queue, &me));
+    struct weir__telling *t = begin_telling(queue, &mine);
+    *(t->all.first != NULL ? &t->all.last->next : &t->all.first) = others;
+    for (t->all.last = others; t->all.last->next != NULL;)
+        t->all.last = t->all.last->next;
+    if (t != &mine)
+        return;
+    for (struct weir_waiter *w; (w = mine.all.first) != NULL;) {
+        mine.all.first = w->next;
+        w->next = NULL;
+        tell(guard, w);
+    }
+    end_telling(queue, &mine);
 }
 
 /* -------------------------------------------------------------- joining ---- */

@@ -106,7 +106,8 @@ local function repay(owed, price, rate)
   if age < 0 or drawn_at < 0 then
     return 0
   end
-  local back = max(min(least_before, least) * rate, age > life and 0 or price - age * rate)
+  local since = drawn_at < life_since - life and 0 or min(least_before, least)
+  local back = max(since * rate, age > life and 0 or price - age * rate)
   back = min(back, price, owed)
   local us = floor((back + rate - 1) / rate)
   least_before, least = max(least_before - us, 0), max(least - us, 0)

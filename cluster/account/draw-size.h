@@ -21,12 +21,14 @@
  *
  *     in windows   in the window, bucket or instant that they were drawn in, if it still counts
  *     in meters    the least debt of this epoch of a life and the one before, less what was paid
- *                  back meanwhile; or, if that is more, the units less the time since their draw
+ *                  back meanwhile, if they were drawn in these epochs; or, if that is more, the
+ *                  units less the time since their draw, if their life is not over
  *     elsewhere    not at all
  *
  * So nodes that draw, hold, pay back and draw again never spend more than burst + r (T + life) in
  * any time T: units drawn before a moment and paid back after it are no more than the debt of that
- * moment, which is how much less could be drawn since.
+ * moment, which is how much less could be drawn since.  A take that goes past the nodes may hide
+ * that the debt was less before it, by what drains in two lives: then it is burst + r (T + 3 life).
  *
  * Numbers are whole.  decide.lua has the same in Lua, which counts exactly to 2^53: hence the
  * bounds here.

@@ -50,12 +50,24 @@ void weir__demand_look(struct weir__demand *d, const struct weir_plan *plan, con
     d->least = owed;
 }
 
+/* In us: what was owed all the time since these units were drawn.  A node that stood still may pay
+ * back late, and what was owed before the last epoch nobody knows. */
+static int64_t owed_since(const struct weir_plan *plan, const struct weir__demand *d,
+                          const struct weir__repay *repay)
+{
+    int64_t epoch = weir__draw_terms(plan).life / WEIR_MICROSECOND;
+
+    return repay->drawn_at / WEIR_MICROSECOND < d->life_since - epoch
+               ? 0
+               : least(d->least_before, d->least);
+}
+
 /* Parts that count again. */
 static weir__i128 parts_back(const struct weir_plan *plan, const struct weir__demand *d,
                              const struct weir__repay *repay, weir_time now)
 {
     weir__i128 rate = weir__account_rate(plan), price = (weir__i128)repay->units * plan->price;
-    weir__i128 always = least(d->least_before, d->least) * rate;
+    weir__i128 always = owed_since(plan, d, repay) * rate;
     weir_time age = now - repay->drawn_at;
     weir__i128 since = age > weir__draw_terms(plan).life
                            ? 0

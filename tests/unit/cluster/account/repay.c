@@ -29,9 +29,10 @@ static struct moment {
     int64_t owed, back;
 } moments[MANY];
 static size_t moment_count;
+static bool takes; /* asks go to the account too, past the nodes */
 
 /* What was spent: in a bucket of the bound, burst + r life; and when, for windows. */
-static weir__i128 level;
+static weir__i128 level, level_most;
 static weir_time level_at;
 static weir_time spent[MANY];
 static size_t spent_count;
@@ -47,7 +48,7 @@ static void open_account(const char *text)
     memset(lots, 0, sizeof(lots));
     demand = (struct weir__demand){ 0 };
     now = level_at = START;
-    level = 0;
+    level = level_most = 0;
     spent_count = moment_count = 0;
 }
 
@@ -102,7 +103,7 @@ static void repay_lot(struct lot *lot, int64_t units)
     int64_t before = owed();
 
     assert_in_range(repay(units, lot->at), 0, units);
-    for (size_t i = lot->from; i < moment_count && !terms.window; i++) {
+    for (size_t i = lot->from; i < moment_count && !terms.window && !takes; i++) {
         moments[i].back += before - owed();
         assert_true(moments[i].back <= moments[i].owed);
     }
@@ -119,7 +120,7 @@ static void spend_meter(int64_t units)
     level -= (now - level_at) * scale;
     level = (level < 0 ? 0 : level) + (weir__i128)units * plan.price;
     level_at = now;
-    assert_true(level <= plan.capacity + terms.life * scale);
+    level_most = level > level_most ? level : level_most;
 }
 
 static void spend_window(int64_t units)
@@ -146,13 +147,24 @@ static void spend(struct lot *lot, int64_t units)
         spend_meter(units);
 }
 
-/* Something that a node may do: draw, spend, pay back, at any time while its units live. */
+static void take_past_nodes(int64_t units)
+{
+    struct weir_decision d;
+
+    if (weir_step(&plan, account, &(struct weir_ask){ .now = now, .cost = units }, &d))
+        spend(&(struct lot){ .units = units }, units);
+}
+
+/* Something that a node may do: draw, spend, pay back, at any time while its units live; and pay
+ * back later. */
 static void act(void)
 {
     struct lot *lot = &lots[between(0, LOTS - 1)];
     int64_t what = between(0, 5);
 
-    if (lot->until <= now || lot->units == 0) {
+    if (lot->until <= now && lot->units > 0 && one_in(2)) {
+        repay_lot(lot, lot->units);
+    } else if (lot->until <= now || lot->units == 0) {
         draw_lot(lot, between(1, one_in(3) ? plan.most : 5));
         if (plan.algo == &weir__sliding_log) /* what is not needed now will be paid back */
             spend(lot, between(0, lot->units));
@@ -194,7 +206,11 @@ static void walk(const char *limit)
 
     for (int i = 0; i < 1000; i++) {
         now += between(0, step) * US;
-        if (one_in(spends))
+        if (one_in(100)) /* nobody asks for a while */
+            now += between(0, 8) * terms.life;
+        if (takes && one_in(3))
+            take_past_nodes(one_in(3) ? remaining() : 1);
+        else if (one_in(spends))
             spend_all();
         else if (between(1, 20) > acts)
             renew(age);
@@ -203,7 +219,7 @@ static void walk(const char *limit)
     }
 }
 
-TEST(test_D1_paying_back_gains_nothing)
+static void walk_all(int lives)
 {
     static const char *const limits[] = {
         "gcra 1000/1s burst 200",         "token-bucket 7/1s burst 3",
@@ -217,8 +233,24 @@ TEST(test_D1_paying_back_gains_nothing)
         for (size_t i = 0; i < COUNT_OF(limits); i++) {
             random_state = seed * 1000 + i;
             walk(limits[i]);
+            assert_true(level_most <=
+                        plan.capacity + lives * terms.life * (weir__i128)plan.by_scale.by);
         }
     }
+}
+
+TEST(test_D1_paying_back_gains_nothing)
+{
+    takes = false;
+    walk_all(1);
+}
+
+/* A take may hide that the key owed less before it: less by as much as drains in two epochs. */
+TEST(test_D1_paying_back_among_takes)
+{
+    takes = true;
+    walk_all(3);
+    takes = false;
 }
 
 /* Hold, pay back at the end of life, draw again: without the rule this held 2,022 units. */
@@ -326,6 +358,21 @@ TEST(test_D1_paid_back_to_its_own_lot)
     now += 8 * S;
     assert_int_equal(remaining(), 4);
     assert_int_equal(repay(9, early), 0);
+}
+
+/* A node that stood still: its units were paid off while nobody drew, and the key is busy only
+ * since. */
+TEST(test_D1_paid_back_long_after_their_life)
+{
+    open_account("gcra 1000/1s burst 1000");
+    struct weir__drawn kept = draw(800);
+    now += 60 * S;
+    draw(1000);
+    for (weir_time until = now + 3 * terms.life; now < until; now += 10 * MS)
+        draw(10);
+    int64_t before = remaining();
+    assert_int_equal(repay(800, kept.at), 0);
+    assert_int_equal(remaining(), before);
 }
 
 /* Nothing that makes no sense counts. */

@@ -45,7 +45,7 @@ static int shift_of(const struct weir_plan *plan)
         (weir__i128)16 * plan->limit.count * (1000 * WEIR_SECOND) / weir__window_longest(plan);
     int shift = 0;
 
-    while (most >> shift > RATE_MAX)
+    while (shift < 62 && most >> shift > RATE_MAX)
         shift++;
     return shift;
 }

@@ -46,10 +46,13 @@ struct weir__account_head weir__account_head(const struct weir_plan *plan);
 /* Reads a head.  Returns its length, or 0: this is no account. */
 size_t weir__account_limit(struct weir_limit *out, const void *bytes, size_t len);
 
-/* Parts of debt (algo.h) that a microsecond pays off. */
+/* Parts of debt (algo.h) that a microsecond pays off: no more than there are numbers, and that is
+ * more than any debt has. */
 static inline int64_t weir__account_rate(const struct weir_plan *plan)
 {
-    return (int64_t)plan->by_scale.by * 1000;
+    uint64_t scale = plan->by_scale.by;
+
+    return scale > INT64_MAX / 1000 ? INT64_MAX : (int64_t)scale * 1000;
 }
 
 /* A debt that is too large for one exact number in a script. */

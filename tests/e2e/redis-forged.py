@@ -161,6 +161,40 @@ def test_D1_absurd_words(module):
             assert r("PTTL", key) != -1, key
 
 
+def test_D1_absurd_limits(module):
+    """The largest and the smallest, at every verb, one after the other on the same keys."""
+    dice = random.Random(6)
+
+    def number():
+        near = dice.choice((0, 2 ** dice.randrange(64), 10 ** dice.randrange(19), 2**63))
+        return max(1, near + dice.randrange(-2, 3))
+
+    def limit():
+        text = "%s %d/%d%s" % (dice.choice((
+            "gcra", "token-bucket", "leaky-bucket", "fixed-window", "sliding-window", "sliding-log",
+            "smooth", "warm-up")), number(), number() if dice.random() < 0.5 else 1,
+            dice.choice(("ns", "us", "ms", "s", "h")))
+        for option in (" burst %d", " queue %d", " buckets=%d"):
+            text += option % number() if dice.random() < 0.3 else ""
+        return text
+
+    with Redis(module) as r:
+        passed = 0
+        for _ in range(6000):
+            words = [dice.choice(("TAKE", "PEEK", "GIVE", "DRAW", "REPAY")), dice.choice("kj"),
+                     dice.choice(("token-bucket 2305843009213693952/1ns burst 9007199254740992",
+                                  *[limit() for _ in range(50)]))]
+            words += {"DRAW": ["DEMAND", "d", "NEED", number(), "WAITING", number()],
+                      "REPAY": ["DEMAND", "d", "DRAWN", number(), "UNITS", number()],
+                      }.get(words[0], ["COST", number()])
+            answer = r("WEIR." + words[0], *words[1:])
+            passed += not isinstance(answer, Error)
+            if dice.random() < 0.2:
+                r("CL.THROTTLE", dice.choice("kj"), *[number() for _ in range(4)])
+                r("WEIR.INFO", "k")
+        assert passed > 1000, passed
+
+
 def script(r, name):
     return r.ok("SCRIPT", "LOAD", scripts.text_of(name))
 

@@ -280,3 +280,15 @@ TEST(test_demand_of_any_bytes)
     }
     assert_false(weir__demand_read(&demand, "D\1xx", 4));
 }
+
+/* Of the fastest limits one ask is too little to be counted. */
+TEST(test_D1_demand_of_the_fastest)
+{
+    struct weir_plan plan = plan_of("token-bucket 9223372036854775807/1ns burst 5");
+    struct weir__draw_terms terms = weir__draw_terms(&plan);
+    struct weir__draw_numbers n = weir__draw_numbers(
+        &terms, &(struct weir__draw){ .need = 1, .asked = 1 << 20, .fast = 1 << 20 });
+
+    assert_int_equal(n.asked, 0);
+    assert_int_equal(n.fast, 0);
+}

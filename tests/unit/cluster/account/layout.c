@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include "algo/debt.h"
 #include "cluster/account/layout.h"
 #include "random.h"
 #include "unit/fixture.h"
@@ -224,4 +225,26 @@ TEST(test_fine_debts_are_split)
 
     assert_true(weir__account_is_split(&fine));
     assert_false(weir__account_is_split(&coarse));
+}
+
+/* More parts than there are numbers: a microsecond pays off any debt. */
+TEST(test_D1_a_rate_beyond_all_numbers)
+{
+    static const char *const fast[] = {
+        "token-bucket 2305843009213693952/1ns burst 5",
+        "token-bucket 2305843009213693952/1ns burst 9007199254740992",
+        "gcra 9223372036854775807/1ns burst 9007199254740992",
+        "leaky-bucket 9223372036854775807/7ns burst 5"
+    };
+
+    for (size_t i = 0; i < COUNT_OF(fast); i++) {
+        struct weir_plan plan = plan_of(fast[i]);
+        unsigned char bytes[64];
+        struct weir__debt s = { 5 * S, plan.capacity - 1 }, read;
+
+        size_t len = weir__account_write(&plan, &s, bytes);
+        assert_true(weir__account_read(&plan, &read, bytes, len));
+        assert_memory_equal(&read, &s, sizeof(s));
+        assert_true(weir__account_rate(&plan) >= WEIR__OWED_MAX);
+    }
 }

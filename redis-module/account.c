@@ -110,8 +110,7 @@ void account_store(struct account *a, weir_time now)
 {
     const struct limit *limit = a->limit;
     unsigned char local[STACK_MAX];
-    size_t most = limit->head.len + weir__account_state_max(&limit->plan);
-    unsigned char *bytes = most > sizeof(local) ? redis.Alloc(most) : local;
+    unsigned char *bytes = limit->head.most > sizeof(local) ? redis.Alloc(limit->head.most) : local;
     size_t len = limit->head.len;
 
     memcpy(bytes, limit->head.bytes, len);

@@ -32,17 +32,24 @@ void limits_end(void)
     }
 }
 
+/* Words of eight bytes, the last of which may overlap; of a short text its bytes. */
 static uint64_t hash_text(const char *text, size_t len)
 {
-    uint64_t hash = len;
+    const uint64_t factor = 0x9e3779b97f4a7c15u;
+    uint64_t hash = len, word;
 
-    for (; len >= 8; text += 8, len -= 8) {
-        uint64_t word;
-        memcpy(&word, text, sizeof(word));
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    if (len < 8) {
+        for (size_t i = 0; i < len; i++)
+            hash = (hash ^ (unsigned char)text[i]) * factor;
+        return hash ^ hash >> 32;
     }
-    for (; len > 0; text++, len--)
-        hash = (hash ^ (unsigned char)*text) * 0x9e3779b97f4a7c15u;
+    const char *last = text + len - 8;
+    for (; text < last; text += 8) {
+        memcpy(&word, text, sizeof(word));
+        hash = (hash ^ word) * factor;
+    }
+    memcpy(&word, last, sizeof(word));
+    hash = (hash ^ word) * factor;
     return hash ^ hash >> 32;
 }
 

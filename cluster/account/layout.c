@@ -146,6 +146,7 @@ struct weir__account_head weir__account_head(const struct weir_plan *plan)
     unsigned char *to = put_number(head.bytes + 3, (uint64_t)l.count);
     to = put_members(put_number(to, (uint64_t)(l.period / units[unit])), &l);
     head.len = (size_t)(to - head.bytes);
+    head.most = head.len + weir__account_state_max(plan);
     return head;
 }
 
@@ -470,13 +471,17 @@ enum weir__account_found weir__account_open(const struct weir_plan *plan,
 {
     const unsigned char *b = bytes;
 
-    memset(state, 0, plan->state_size);
-    if (len == 0)
-        return WEIR__ACCOUNT_NEW;
-    if (len > head->len && memcmp(b, head->bytes, head->len) == 0 &&
-        is_state(plan, b + head->len, len - head->len)) {
+    bool same =
+        len > head->len && memcmp(b, head->bytes, head->len) == 0 &&
+        (kind_of(plan) == LOG ? is_log(plan, b + head->len, len - head->len) : len == head->most);
+
+    if (!same || plan->state_size > sizeof(struct words)) /* else all of it is read */
+        memset(state, 0, plan->state_size);
+    if (same) {
         read_state(plan, state, b + head->len, len - head->len);
         return WEIR__ACCOUNT_SAME;
     }
+    if (len == 0)
+        return WEIR__ACCOUNT_NEW;
     return bring_over(plan, state, b, len, now);
 }

@@ -38,6 +38,7 @@
 struct weir__account_head {
     unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX];
     size_t len;
+    size_t most; /* bytes that an account with this head has at most; all but logs have as many */
 };
 
 /* The head of accounts under this plan. */

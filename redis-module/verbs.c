@@ -43,7 +43,8 @@ struct call {
     struct redis_context *context;
     struct redis_string **words;
     int n, at;
-    bool draws, repays, ns;
+    enum weir__receipt_verb verb;
+    bool ns;
     struct redis_string *id; /* or NULL */
     int64_t keep;
     bool repeated; /* and there is a receipt */
@@ -58,6 +59,11 @@ struct call {
 };
 
 static struct call the_call; /* one command at a time, and too large for the stack of some */
+
+static bool has_demand(const struct call *c)
+{
+    return c->verb == WEIR__RECEIPT_DRAW || c->verb == WEIR__RECEIPT_REPAY;
+}
 
 int reply_foreign(struct redis_context *context)
 {
@@ -153,9 +159,9 @@ static bool read_option(struct call *c, struct item *item)
         return read_key(c, "ID", &c->id);
     if (is_word(word, "KEEP"))
         return read_number(c, "KEEP", 1, &c->keep);
-    if (c->draws)
+    if (c->verb == WEIR__RECEIPT_DRAW)
         return read_draw_option(c, item, word);
-    if (c->repays)
+    if (c->verb == WEIR__RECEIPT_REPAY)
         return read_repay_option(c, item, word);
     if (is_word(word, "COST"))
         return read_number(c, "COST", 0, &item->ask.cost);
@@ -179,7 +185,7 @@ static bool read_item(struct call *c, struct item *item, weir_time now)
             *byte = *byte < ' ' && *byte >= 0 ? ' ' : *byte;
         return fail(c, error.text);
     }
-    while (c->at < c->n && (c->draws || c->repays || !is_word(c->words[c->at], "AND")))
+    while (c->at < c->n && (has_demand(c) || !is_word(c->words[c->at], "AND")))
         if (!read_option(c, item))
             return false;
     return true;
@@ -232,9 +238,9 @@ static bool read_items(struct call *c)
         c->items++;
     } while (c->at++ < c->n);
     scale_waits(c);
-    if ((c->draws || c->repays) && c->demand_name == NULL)
+    if (has_demand(c) && c->demand_name == NULL)
         return fail(c, "DEMAND is needed");
-    if (c->repays && c->drawn_us < 0)
+    if (c->verb == WEIR__RECEIPT_REPAY && c->drawn_us < 0)
         return fail(c, "DRAWN is needed");
     return !is_twice(c) || fail(c, "the same key twice");
 }
@@ -326,8 +332,7 @@ static bool find_receipt(struct call *c)
     long len = side_string_read(c->context, c->id, bytes, sizeof(bytes));
     if (len == SIDE_STRING_NONE)
         return true;
-    c->repeated =
-        len > 0 && weir__receipt_read(&c->receipt, c->items, c->draws, bytes, (size_t)len);
+    c->repeated = len > 0 && weir__receipt_read(&c->receipt, c->items, c->verb, bytes, (size_t)len);
     if (c->repeated)
         return true;
     return fail(c, "the id belongs to another ask");
@@ -337,7 +342,7 @@ static bool find_receipt(struct call *c)
 static void keep_receipt(struct call *c)
 {
     unsigned char bytes[WEIR__RECEIPT_SIZE_MAX];
-    struct weir__receipt receipt = { .draws = c->draws, .drawn = c->drawn };
+    struct weir__receipt receipt = { .verb = c->verb, .drawn = c->drawn };
 
     if (c->id == NULL)
         return;
@@ -345,8 +350,8 @@ static void keep_receipt(struct call *c)
         const struct item *it = &c->item[i];
         if (!it->decision.allowed)
             return;
-        weir__receipt_note(&receipt, c->draws || c->repays ? c->drawn.units : it->ask.cost,
-                           &it->decision, it->ask.now);
+        weir__receipt_note(&receipt, has_demand(c) ? c->drawn.units : it->ask.cost, &it->decision,
+                           it->ask.now);
     }
     side_string_write(c->context, c->id, bytes, weir__receipt_write(&receipt, bytes),
                       weir__receipt_keep(c->keep));
@@ -372,14 +377,14 @@ static long long in_unit(const struct call *c, weir_time t)
 
 static void reply_decision(const struct call *c, const struct weir_decision *d, int64_t units)
 {
-    redis.ReplyWithArray(c->context, c->draws ? 10 : 6);
+    redis.ReplyWithArray(c->context, c->verb == WEIR__RECEIPT_DRAW ? 10 : 6);
     redis.ReplyWithLongLong(c->context, units);
     redis.ReplyWithLongLong(c->context, d->limit);
     redis.ReplyWithLongLong(c->context, d->remaining);
     redis.ReplyWithLongLong(c->context, d->allowed ? -1 : in_unit(c, d->retry));
     redis.ReplyWithLongLong(c->context, in_unit(c, d->reset));
     redis.ReplyWithLongLong(c->context, in_unit(c, d->wait));
-    if (c->draws) {
+    if (c->verb == WEIR__RECEIPT_DRAW) {
         redis.ReplyWithLongLong(c->context, c->drawn.spent);
         redis.ReplyWithLongLong(c->context, c->drawn.share);
         redis.ReplyWithLongLong(c->context, c->drawn.at / WEIR_MICROSECOND);
@@ -407,7 +412,8 @@ static struct call *begin(struct redis_context *context, struct redis_string **w
     c->n = n;
     c->at = 1;
     c->items = 0;
-    c->draws = c->repays = c->ns = c->repeated = false;
+    c->verb = WEIR__RECEIPT_TAKE;
+    c->ns = c->repeated = false;
     c->id = c->demand_name = NULL;
     c->keep = 0;
     c->drawn_us = -1;
@@ -458,6 +464,7 @@ int verb_give(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return say_keys(context, words, n, REDIS_SPEC_WRITES);
+    c->verb = WEIR__RECEIPT_GIVE;
     if (!open_call(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
     for (size_t i = 0; i < c->items && !c->repeated; i++) {
@@ -502,7 +509,7 @@ int verb_draw(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return say_keys(context, words, n, REDIS_SPEC_WRITES);
-    c->draws = true;
+    c->verb = WEIR__RECEIPT_DRAW;
     if (!read_items(c) || !find_receipt(c) || !find_demand(c) ||
         !open_items(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
@@ -543,7 +550,7 @@ int verb_repay(struct redis_context *context, struct redis_string **words, int n
 
     if (redis.IsKeysPositionRequest(context))
         return say_keys(context, words, n, REDIS_SPEC_WRITES);
-    c->repays = true;
+    c->verb = WEIR__RECEIPT_REPAY;
     if (!read_items(c) || !find_receipt(c) || !find_demand(c) ||
         !open_items(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;

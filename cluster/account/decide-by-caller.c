@@ -54,12 +54,20 @@ static int open_account(const struct weir_plan *plan, struct opened *o, weir_tim
     return WEIR_OK;
 }
 
+static enum weir__receipt_verb receipt_verb(const struct weir__account_call *call)
+{
+    return call->verb == WEIR__ACCOUNT_DRAW    ? WEIR__RECEIPT_DRAW
+           : call->verb == WEIR__ACCOUNT_REPAY ? WEIR__RECEIPT_REPAY
+           : call->verb == WEIR__ACCOUNT_GIVE  ? WEIR__RECEIPT_GIVE
+                                               : WEIR__RECEIPT_TAKE;
+}
+
 /* Reads {now, account ..., demand, receipt}. */
 static int open_reading(struct weir__account_call *call, const char *at, struct reading *r,
                         struct weir_error *error)
 {
     struct weir__resp_value value;
-    bool draws = call->verb == WEIR__ACCOUNT_DRAW, foreign = false;
+    bool foreign = false;
     int code = WEIR_OK;
 
     at = weir__resp_value(at, &value);
@@ -80,7 +88,7 @@ static int open_reading(struct weir__account_call *call, const char *at, struct 
         return weir__fail(error, WEIR_INVALID, "a key holds an empty string");
     call->repeated = stored.len > 0;
     if (call->repeated &&
-        !weir__receipt_read(&r->receipt, call->n, draws, stored.bytes, stored.len))
+        !weir__receipt_read(&r->receipt, call->n, receipt_verb(call), stored.bytes, stored.len))
         return weir__fail(error, WEIR_INVALID, "the id belongs to another ask");
     return WEIR_OK;
 }
@@ -192,8 +200,7 @@ static bool receipt_words(struct weir__account_call *call, struct reading *r)
     bool granted = true;
     size_t len = 0;
 
-    r->receipt =
-        (struct weir__receipt){ .draws = call->verb == WEIR__ACCOUNT_DRAW, .drawn = call->drawn };
+    r->receipt = (struct weir__receipt){ .verb = receipt_verb(call), .drawn = call->drawn };
     for (size_t i = 0; i < call->n; i++) {
         const struct weir__account_item *it = &call->items[i];
         granted = granted && it->decision.allowed;

@@ -362,7 +362,8 @@ function kinds.l(v, at_state, numbers)
   return answer, pack('<I7I2I7I2I4I4', seen, 0, newest, 0, first, used) .. stamps, life
 end
 
-local answers, states, lives, granted, receipt = {}, {}, {}, true, 'I\1'
+local answers, states, lives, granted, receipt = {}, {}, {}, true,
+  gives and 'I\2' or repays and 'I\3' or 'I\1'
 for i = 1, accounts do
   local kind, head, numbers = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
   local v = redis.call('GET', KEYS[i])

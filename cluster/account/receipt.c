@@ -17,27 +17,33 @@ static int64_t get(const unsigned char *from)
     return (int64_t)n;
 }
 
+static unsigned char mark_of(enum weir__receipt_verb verb)
+{
+    return verb == WEIR__RECEIPT_GIVE ? 2 : verb == WEIR__RECEIPT_REPAY ? 3 : 1;
+}
+
 size_t weir__receipt_write(const struct weir__receipt *r, unsigned char out[WEIR__RECEIPT_SIZE_MAX])
 {
     unsigned char *to = out + 2;
 
     out[0] = 'I';
-    out[1] = 1;
+    out[1] = mark_of(r->verb);
     for (size_t i = 0; i < r->n; i++)
         to = put(put(to, r->items[i].units), r->items[i].ready);
-    if (r->draws)
+    if (r->verb == WEIR__RECEIPT_DRAW)
         to = put(to, r->drawn.spent ? -1 - r->drawn.share : r->drawn.share);
     return (size_t)(to - out);
 }
 
-bool weir__receipt_read(struct weir__receipt *out, size_t n, bool draws, const void *bytes,
-                        size_t len)
+bool weir__receipt_read(struct weir__receipt *out, size_t n, enum weir__receipt_verb verb,
+                        const void *bytes, size_t len)
 {
     const unsigned char *b = bytes;
+    bool draws = verb == WEIR__RECEIPT_DRAW;
 
-    if (len != 2 + 16 * n + (draws ? 8 : 0) || b[0] != 'I' || b[1] != 1)
+    if (len != 2 + 16 * n + (draws ? 8 : 0) || b[0] != 'I' || b[1] != mark_of(verb))
         return false;
-    *out = (struct weir__receipt){ .n = n, .draws = draws };
+    *out = (struct weir__receipt){ .verb = verb, .n = n };
     for (size_t i = 0; i < n; i++) {
         out->items[i].units = get(b + 2 + 16 * i);
         out->items[i].ready = get(b + 10 + 16 * i);

@@ -4,8 +4,10 @@
  * with the accounts, and goes by itself after a while.  A refusal leaves none, so there are no more
  * receipts than the limit has let pass in that time.  A string:
  *
- *     'I', a version, for each account units and the moment in us from which they may be used; of a
- *     draw also its share, or -1 - share if the account was spent
+ *     'I', 1 (of a give 2, of a payment 3), for each account units and the moment in us from which
+ *     they may be used; of a draw also its share, or -1 - share if the account was spent
+ *
+ * So a give under the id of a take is told from its repeat.
  */
 #ifndef WEIR_ACCOUNT_RECEIPT_H
 #define WEIR_ACCOUNT_RECEIPT_H
@@ -17,13 +19,20 @@
 #define WEIR__RECEIPT_KEEP      10000                           /* ms, unless the ask says so */
 #define WEIR__RECEIPT_KEEP_MAX  ((int64_t)100 * 365 * 86400000) /* more is no time to Redis */
 
+enum weir__receipt_verb {
+    WEIR__RECEIPT_TAKE,
+    WEIR__RECEIPT_GIVE,
+    WEIR__RECEIPT_REPAY,
+    WEIR__RECEIPT_DRAW
+};
+
 struct weir__receipt {
+    enum weir__receipt_verb verb;
     size_t n;
     struct {
         int64_t units, ready;
     } items[WEIR__RECEIPT_ITEMS_MAX];
-    bool draws;
-    struct weir__drawn drawn; /* its units are those of the first item */
+    struct weir__drawn drawn; /* of a draw; its units are those of the first item */
 };
 
 /* How long it is kept, in ms, if the ask says `keep`; 0: it says nothing. */
@@ -37,8 +46,8 @@ static inline int64_t weir__receipt_keep(int64_t keep)
 size_t weir__receipt_write(const struct weir__receipt *receipt,
                            unsigned char out[WEIR__RECEIPT_SIZE_MAX]);
 /* False: these bytes are something else, or of an ask of another kind. */
-bool weir__receipt_read(struct weir__receipt *out, size_t n, bool draws, const void *bytes,
-                        size_t len);
+bool weir__receipt_read(struct weir__receipt *out, size_t n, enum weir__receipt_verb verb,
+                        const void *bytes, size_t len);
 
 void weir__receipt_note(struct weir__receipt *receipt, int64_t units, const struct weir_decision *d,
                         weir_time now);

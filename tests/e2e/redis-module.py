@@ -183,6 +183,7 @@ def test_D1_a_repeated_ask_is_charged_once(module):
         first = r("WEIR.TAKE", *ask)
         assert [r("WEIR.TAKE", *ask)[:3] for _ in range(3)] == 3 * [first[:3]] == 3 * [[1, 10, 7]]
         assert 0 < r("PTTL", "id") <= 60000
+        assert r("WEIR.GIVE", *ask) == "ERR the id belongs to another ask"
         assert r("WEIR.GIVE", *ask[:4], "ID", "id2") == "OK"
         assert r("WEIR.GIVE", *ask[:4], "ID", "id2") == "OK"
         assert r("WEIR.PEEK", "k", ask[1], "COST", 0)[2] == 10

@@ -408,6 +408,17 @@ TEST(test_a_repeat_is_answered_from_its_receipt)
     assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
     assert_int_equal(weir__account_reply(&call, text, &error), WEIR_INVALID);
     assert_non_null(strstr(error.text, "another ask"));
+
+    receipt = (struct weir__receipt){ .n = 1, .items = { { 3, 2000000 } } };
+    reply.len = 0;
+    len = weir__receipt_write(&receipt, bytes);
+    weir__buffer_format(&reply, "*3\r\n:1500000\r\n$-1\r\n$%zu\r\n", len);
+    weir__buffer_add(&reply, bytes, len);
+    weir__buffer_text(&reply, "\r\n");
+    text = (struct weir__text){ reply.bytes, reply.len };
+    call.verb = WEIR__ACCOUNT_GIVE; /* under the id of the take: another ask too */
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
+    assert_int_equal(weir__account_reply(&call, text, &error), WEIR_INVALID);
     weir__buffer_free(&reply);
     weir__account_free(&call);
 }

@@ -4,6 +4,8 @@
 
 #include "algo/debt.h"
 
+#define CELL_DIGITS 19 /* of a time in ns from 2001 to 2262; a shorter number is a counter */
+
 bool cell_keeps_debt(struct account *a)
 {
     const struct weir_plan *plan = &a->limit->plan;
@@ -39,7 +41,7 @@ bool cell_read(struct account *a, weir_time now)
     struct weir__debt *s = a->state;
     int64_t paid_off, owed;
 
-    if (a->stored_len > 19 || !read_digits(a->stored, a->stored_len, &paid_off))
+    if (a->stored_len != CELL_DIGITS || !read_digits(a->stored, a->stored_len, &paid_off))
         return false;
     owed = paid_off > now ? paid_off - now : 0;
     if (__builtin_mul_overflow(owed, (int64_t)plan->by_scale.by, &owed) || owed > plan->capacity)

@@ -12,6 +12,7 @@
 
 #include "redis-module/account.h"
 #include "redis-module/redis-cell-keys.h"
+#include "redis-module/tell-redis.h"
 #include "redis-module/verbs.h"
 
 /* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */
@@ -154,6 +155,7 @@ int verb_throttle(struct redis_context *context, struct redis_string **words, in
     if (n < 5 || n > 6)
         return cell_error(context, STORE USAGE, NULL);
     limits_begin();
+    tell_command_begins();
     const struct limit *limit = read_ask(context, words, n, &quantity);
     if (limit == NULL)
         return REDIS_OK;

@@ -20,6 +20,7 @@
 
 static struct redis_string *pxat; /* made once: a word of each write that is replicated */
 static bool hears, is_old, is_heard;
+static bool is_sent; /* the command itself was replicated */
 
 static void look_again(struct redis_context *context, struct redis_event event, uint64_t kind,
                        void *data)
@@ -72,12 +73,17 @@ static bool is_replicated(struct redis_context *context)
     return is_heard;
 }
 
-/* With rename-command there may be no SET or DEL.  Then replicas decide by themselves, once for
- * each key that was written: they count too much rather than nothing. */
+/* With rename-command there may be no SET or DEL.  Then replicas decide by themselves, on all keys
+ * of the command at once. */
 static void replicated(struct redis_context *context, int code)
 {
-    if (code != REDIS_OK)
-        redis.ReplicateVerbatim(context);
+    if (code != REDIS_OK && !is_sent)
+        is_sent = redis.ReplicateVerbatim(context) == REDIS_OK;
+}
+
+void tell_command_begins(void)
+{
+    is_sent = false;
 }
 
 /* As digits, which end at `end`.  Redis would make three things of a number. */

@@ -8,6 +8,8 @@
 void tell_begin(struct redis_context *context);
 void tell_end(void);
 
+/* Before the first of a command's keys is written. */
+void tell_command_begins(void);
 /* An open key has these bytes now; it shall expire then, in ms. */
 void tell_written(struct redis_context *context, struct redis_key *key, struct redis_string *name,
                   const unsigned char *bytes, size_t len, long long expiry);

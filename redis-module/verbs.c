@@ -407,6 +407,7 @@ static struct call *begin(struct redis_context *context, struct redis_string **w
 {
     struct call *c = &the_call;
 
+    tell_command_begins();
     c->context = context;
     c->words = words;
     c->n = n;
@@ -596,6 +597,7 @@ int verb_reset(struct redis_context *context, struct redis_string **words, int n
 
     if (n < 2)
         return redis.ReplyWithError(context, "ERR a key is needed");
+    tell_command_begins();
     for (int i = 1; i < n; i++)
         if (count_accounts(context, words[i]) < 0)
             return reply_foreign(context); /* and all stay */

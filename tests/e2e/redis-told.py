@@ -75,6 +75,11 @@ def test_commands_that_are_renamed(module):
         assert master.ok("WEIR.RESET", "b") == 1
         assert master.ok("WAIT", 1, 30000) == 1
         assert replica.ok("WEIR.INFO", "a")[7] == 6 and replica("WEIR.INFO", "b") is None
+        master.ok("WEIR.TAKE", "a", "fixed-window 9/1w", "AND", "b", "fixed-window 9/1w")
+        master.ok("EVAL", "for _ = 1, 2 do redis.call('WEIR.TAKE', KEYS[1], ARGV[1]) end", 1, "b",
+                  "fixed-window 9/1w")
+        assert master.ok("WAIT", 1, 30000) == 1
+        assert [replica.ok("WEIR.INFO", key)[7] for key in "ab"] == [5, 6]
 
 
 def test_a_replica_that_lost_its_connection(module):

@@ -9,8 +9,8 @@
  * rounded up. */
 bool cell_keeps_debt(struct account *a);
 
-/* Of a key that redis-cell has written: one number of 19 digits, the time in ns at which the debt is
- * paid.  False: it is something else. */
+/* Of a key that redis-cell has written: one number of 19 digits, the time in ns at which the debt
+ * is paid.  False: it is something else. */
 bool cell_read(struct account *a, weir_time now);
 
 /* A number of digits alone; false: it is none, or too large. */

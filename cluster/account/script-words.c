@@ -14,6 +14,7 @@
 #define EXACT_MAX   WEIR__ACCOUNT_EXACT_MAX
 #define RING_MAX    200                /* numbers that Lua takes apart at once */
 #define WIDTH_MAX   ((int64_t)1 << 42) /* of buckets in odd nanoseconds */
+#define WIDTH_LEAST WEIR_MICROSECOND   /* of narrower ones there are more than Lua can count */
 #define STAMP_MAX   6                  /* bytes: decide.lua's low() is exact to there */
 #define NUMBERS_MAX 16
 #define FORMAT_MAX  32
@@ -73,7 +74,7 @@ static char kind_of(const struct weir_plan *plan)
     if (a == &weir__calendar)
         return 'c';
     if (a == &weir__sliding_window)
-        return plan->ring <= RING_MAX &&
+        return plan->ring <= RING_MAX && plan->by_bucket.by >= WIDTH_LEAST &&
                        (is_whole((weir_time)plan->by_bucket.by) || plan->by_bucket.by < WIDTH_MAX)
                    ? 's'
                    : 0;

@@ -61,6 +61,8 @@ TEST(test_usual_asks_take_one_script)
         { "fixed-window 5/15ns", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
         { "sliding-log 5/100d", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
         { "sliding-window 5/s buckets=1000", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+        { "sliding-window 5/16us buckets=16", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
+        { "sliding-window 5/16us buckets=17", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         print_message("%s\n", rows[i].limit);

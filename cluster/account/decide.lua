@@ -130,6 +130,9 @@ function kinds.m(v, at_state, numbers)
       at, ns, q, r = unpack_at('<I7I2i8i8', v, at_state)
     else
       at, ns, q = unpack_at('<I7I2i8', v, at_state)
+      if q > 2 ^ 53 then -- a debt from under another limit
+        return
+      end
       q, r = floor(q / rate), q % rate
     end
     if (ns ~= 0 and ns ~= 32768) or now < at then

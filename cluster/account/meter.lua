@@ -39,7 +39,7 @@ if v then
   keeps = mark ~= 0 and passed <= since
 end
 if owed + price > capacity then
-  return -1 - owed
+  return owed < 2 ^ 53 and -1 - owed or {now, v}
 end
 local state = struct.pack('<I7I2i8', now, 32768, owed + price)
 if keeps then

@@ -86,11 +86,16 @@ static bool is_queue(const struct weir_plan *plan)
     return plan->algo == &weir__leaky_bucket && plan->limit.queue != 0;
 }
 
+static int64_t cut(int64_t n)
+{
+    return n > EXACT_MAX ? EXACT_MAX : n;
+}
+
 /* Whether a script can decide on it.  The moment of use, which a receipt has, scripts leave to us.
  */
 static bool is_scripted(const struct weir__account_call *call, const struct weir__account_item *it)
 {
-    int64_t most = call->verb == WEIR__ACCOUNT_GIVE ? EXACT_MAX : it->plan->most;
+    int64_t most = call->verb == WEIR__ACCOUNT_GIVE ? EXACT_MAX : cut(it->plan->most);
 
     return kind_of(it->plan) != 0 && it->ask.cost > 0 && it->ask.cost <= most &&
            !(call->id.len > 0 && (it->ask.wait_max > 0 || is_queue(it->plan))) &&
@@ -163,11 +168,6 @@ static void add_pair(struct numbers *to, const struct weir_plan *plan, weir__i12
 
     add(to, whole > EXACT_MAX ? EXACT_MAX : (int64_t)whole);
     add(to, whole > EXACT_MAX ? 0 : (int64_t)(parts % rate));
-}
-
-static int64_t cut(int64_t n)
-{
-    return n > EXACT_MAX ? EXACT_MAX : n;
 }
 
 static void meter_numbers(const struct weir__account_item *it, struct numbers *to)

@@ -59,6 +59,42 @@ static void check(int code, const struct weir_error *error)
 
 /* --------------------------------------------------------------- limits ---- */
 
+/* Of any size; often near a power of two. */
+static int64_t any_number(int bits)
+{
+    int64_t power = (int64_t)1 << between(0, bits - 1);
+    int64_t n = one_in(3) ? power + between(-1, 1) : power + between(0, power - 1);
+
+    return n < 1 ? 1 : n;
+}
+
+/* As large and as fast as limits may be. */
+static void wide_limit(char *out, size_t size, int kind)
+{
+    static const char *const names[] = { "gcra",         "token-bucket", "leaky-bucket",
+                                         "leaky-bucket", "fixed-window", "sliding-window",
+                                         "sliding-log",  "calendar",     "smooth" };
+    static const char *const units[] = { "us", "us", "ms", "s", "h", "ns" };
+    char rest[64] = "";
+
+    if (kind < 3)
+        snprintf(rest, sizeof(rest), " burst %" PRId64, any_number(60));
+    else if (kind == 3)
+        snprintf(rest, sizeof(rest), " burst %" PRId64 " queue %" PRId64, any_number(40),
+                 any_number(40));
+    else if (kind == 5)
+        snprintf(rest, sizeof(rest), " buckets=%" PRId64 "%s", any_number(8),
+                 one_in(3) ? " edge=loose" : "");
+    if (kind == 7)
+        snprintf(out, size, "%" PRId64 "/month", any_number(62));
+    else
+        snprintf(out, size, "%s %" PRId64 "/%" PRId64 "%s%s", names[kind],
+                 any_number(kind == 6   ? 9
+                            : kind == 5 ? 32
+                                        : 62),
+                 any_number(30), units[between(0, 5)], rest);
+}
+
 static void random_limit(char *out, size_t size, int kind)
 {
     int count = int_between(1, one_in(4) ? 100 : 12), burst = int_between(1, 20);
@@ -106,9 +142,13 @@ static void set_limit(struct account *a, int kind)
     struct weir_error error = { 0 };
 
     do { /* some are beyond exact arithmetic */
-        random_limit(a->text, sizeof(a->text), kind);
-        check(weir_limit_parse(&limit, a->text, &error), &error);
-    } while (weir__plan_make(&a->plan, &limit, &error) != WEIR_OK);
+        if (one_in(4))
+            wide_limit(a->text, sizeof(a->text), kind);
+        else
+            random_limit(a->text, sizeof(a->text), kind);
+    } while (weir_limit_parse(&limit, a->text, &error) != WEIR_OK ||
+             weir__plan_make(&a->plan, &limit, &error) != WEIR_OK ||
+             weir__plan_check_redis(&a->plan, &error) != WEIR_OK);
 }
 
 static int kind_of(const struct account *a)
@@ -451,7 +491,10 @@ static void random_ask(struct asked *q)
     q->first = int_between(0, KEYS - q->n);
     for (int i = 0; i < q->n; i++) {
         q->asks[i].now = now;
-        q->asks[i].cost = one_in(6) ? between(0, 30) : between(1, 3);
+        int64_t most = accounts[q->first + i].plan.most;
+        q->asks[i].cost = one_in(6)                  ? between(0, 30)
+                          : most > 1000 && one_in(2) ? most / any_number(12)
+                                                     : between(1, 3);
         bool draws = q->verb == WEIR__ACCOUNT_DRAW || q->verb == WEIR__ACCOUNT_REPAY;
         q->asks[i].cost += draws && q->asks[i].cost == 0;
         if (!draws && q->n == 1 && one_in(4))

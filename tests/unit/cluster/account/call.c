@@ -61,6 +61,8 @@ TEST(test_usual_asks_take_one_script)
         { "fixed-window 5/15ns", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
         { "sliding-log 5/100d", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
         { "sliding-window 5/s buckets=1000", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
+        { "gcra 13098/3ns burst 331710922196261033", WEIR__ACCOUNT_TAKE, 4738727459946586, 0,
+          "read" },
         { "sliding-window 5/16us buckets=16", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "sliding-window 5/16us buckets=17", WEIR__ACCOUNT_TAKE, 1, 0, "read" },
     };

@@ -34,6 +34,9 @@ struct weir_fleet_options {
     const char *name; /* of the fleet: letters, digits, '.', '_', '-'; NULL: "default" */
     const char *node; /* this host's; NULL: the host's name and four digits of its table's */
     int64_t weight;   /* of this host among all: its part while Redis is away; 0: 1 */
+    /* How many hosts there are, for one that starts while Redis is away and has not been told its
+     * part in the last 7 days: it is 1/nodes then.  0: none, so `share` lets nothing pass */
+    int64_t nodes;
     /* Called in a thread of its own with each version of the fleet's rules (weir fleet rules set);
      * returns 0, or a weir_code and the reason: then the version before stays.  NULL: the fleet's
      * rules are not followed */
@@ -112,7 +115,7 @@ struct weir_fleet_info {
     bool alone;     /* rules go by when_alone: Redis is silent, or just back.  Watch this */
     bool connected; /* Redis answered the last beat; or this process does not ask */
     bool learning;  /* Redis has just come (back): parts do not grow */
-    int64_t part;   /* of this host, in millionths of each limit; 0: not known yet */
+    int64_t part;   /* of this host, in millionths of each limit; 0: none, it is not known */
     int64_t members;
     int64_t version, refused; /* of the rules: in force, and refused; 0: none */
     /* The reason, if it is not connected, or if another host has the same name; of a refusal */

@@ -133,8 +133,11 @@ static void tell(ngx_log_t *log)
     weir_fleet_look(fleet, &f);
     if (f.agent && f.alone && !f.connected && !silent) {
         ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "weir: fleet %s: Redis does not answer: %s; rules go by when_alone", f.name,
-                      f.why);
+                      "weir: fleet %s: Redis does not answer: %s; rules go by when_alone%s", f.name,
+                      f.why,
+                      f.part > 0 ? ""
+                                 : ", and share lets nothing pass until Redis has told this "
+                                   "host's part (nodes=N would make it 1/N)");
         silent = true;
     }
     if (!f.alone && silent) {
@@ -164,7 +167,9 @@ static void watch(ngx_event_t *event)
 
 static struct weir_fleet_options options_of(const struct ngx_weir_fleet *f)
 {
-    return (struct weir_fleet_options){ .name = f->name, .node = f->node, .weight = f->weight };
+    return (struct weir_fleet_options){
+        .name = f->name, .node = f->node, .weight = f->weight, .nodes = f->nodes
+    };
 }
 
 void ngx_weir_fleet_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf)
@@ -231,13 +236,21 @@ static char *check(ngx_conf_t *cf, const struct ngx_weir_fleet *f)
     return NGX_CONF_OK;
 }
 
-/* weir_fleet URL [name=NAME] [node=NAME] [weight=N] */
+/* False: it is not that word with a number. */
+static bool read_count(const ngx_str_t *word, const char *name, ngx_int_t *out)
+{
+    const char *digits;
+
+    return read_word(word, name, &digits) &&
+           (*out = ngx_atoi((u_char *)digits, ngx_strlen(digits))) > 0;
+}
+
+/* weir_fleet URL [name=NAME] [node=NAME] [weight=N] [nodes=N] */
 char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
 {
     struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
     struct ngx_weir_fleet *f = ngx_pcalloc(cf->pool, sizeof(*f));
     ngx_str_t *words = cf->args->elts;
-    const char *weight;
 
     (void)command;
     (void)data;
@@ -252,9 +265,9 @@ char *ngx_weir_fleet_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
     for (ngx_uint_t i = 2; i < cf->args->nelts; i++) {
         if (read_word(&words[i], "name=", &f->name) || read_word(&words[i], "node=", &f->node))
             continue;
-        if (!read_word(&words[i], "weight=", &weight) ||
-            (f->weight = ngx_atoi((u_char *)weight, ngx_strlen(weight))) <= 0)
-            return "needs URL [name=NAME] [node=NAME] [weight=N]";
+        if (!read_count(&words[i], "weight=", &f->weight) &&
+            !read_count(&words[i], "nodes=", &f->nodes))
+            return "needs URL [name=NAME] [node=NAME] [weight=N] [nodes=N]";
     }
     return check(cf, f);
 }

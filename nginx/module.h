@@ -71,7 +71,7 @@ struct ngx_weir_rules {
 /* weir_fleet. */
 struct ngx_weir_fleet {
     const char *url, *name, *node; /* NULL: the library's own */
-    ngx_int_t weight;
+    ngx_int_t weight, nodes;
 };
 
 /* The core module's part of a cycle. */

@@ -24,13 +24,33 @@ static weir_time sooner(weir_time a, weir_time b)
 
 /* ---------------------------------------------------------------- the host ---- */
 
-/* The part of the process before is the best guess.  The whole is none. */
+/* Of a host that Redis has told no part, or long ago: an equal one of as many nodes as its operator
+ * says there are, or none. */
+static uint32_t guess_part(const struct weir_fleet *f)
+{
+    return f->nodes > 0 ? (uint32_t)(WEIR__FLEET_WHOLE / f->nodes) : 0;
+}
+
+/* The part of the process before is the best guess, unless it is too old. */
+static void begin_part(struct weir_fleet *f, weir_time now)
+{
+    weir_time until = weir__fleet_until(f->table);
+    uint32_t part = weir__fleet_part(f->table);
+
+    f->guessed = part == 0 || until < now - WEIR__COPY_AGE_MAX;
+    if (until == 0) /* the part counts from now on */
+        weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
+    f->fresh = f->fresh || until == 0;
+    /* Once more: the one before may have died over it. */
+    (void)f->host->part_set(f->weir, f->guessed ? guess_part(f) : part, now, NULL);
+}
+
 static void know_part(struct weir_fleet *f, bool agent)
 {
     uint32_t part = weir__fleet_part(f->table);
 
     pthread_mutex_lock(&f->mutex);
-    f->info.part = part < WEIR__FLEET_WHOLE ? part : 0;
+    f->info.part = part;
     f->info.connected = agent ? f->info.connected : true; /* it is not asked any more */
     f->info.why[0] = '\0';
     pthread_mutex_unlock(&f->mutex);
@@ -49,13 +69,11 @@ static void claim(struct weir_fleet *f, weir_time mono, weir_time now)
     if (agent)
         weir__beats_take_over(f);
     weir__notes_begin(f);
-    weir__hearing_begin(&f->hearing, mono);
+    weir__hearing_begin(&f->hearing, !f->turned, mono);
     weir__fleet_set_exact(f->fleet, !agent);
+    if (agent)
+        begin_part(f, now);
     know_part(f, agent);
-    if (agent) /* once more: the one before may have died over it; the whole, if none is known */
-        (void)f->host->part_set(f->weir, weir__fleet_part(f->table), now, NULL);
-    if (agent && weir__fleet_until(f->table) == 0)
-        weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
     f->part_set = weir__fleet_part(f->table);
     f->part_due = mono - PART_CHANGES * PART_EVERY;
 }
@@ -154,6 +172,7 @@ static weir_time turn(void *context, struct weir__redis_client *client, weir_tim
     f->client = client;
     f->stirred = false;
     claim(f, mono, now);
+    f->turned = true;
     due = tend_host(f, mono, now);
     if (f->agent || f->leaving)
         due = sooner(due, weir__beats_turn(f, mono));
@@ -190,6 +209,8 @@ int weir_fleet_options_check(const struct weir_fleet_options *o, struct weir_err
                           "names of fleets and nodes are 1 to 64 letters, digits, '.', '_', '-'");
     if (o->weight < 0 || o->weight > WEIR__WEIGHT_MAX)
         return weir__fail(error, WEIR_INVALID, "a weight is 1 to %d", WEIR__WEIGHT_MAX);
+    if (o->nodes < 0 || o->nodes > WEIR__FLEET_WHOLE)
+        return weir__fail(error, WEIR_INVALID, "nodes are 1 to %d", WEIR__FLEET_WHOLE);
     return WEIR_OK;
 }
 
@@ -207,6 +228,7 @@ static int fill(struct weir_fleet *f, const struct weir_fleet_options *o, struct
     memcpy(f->info.name, f->name, sizeof(f->name));
     memcpy(f->info.node, f->node, sizeof(f->node));
     f->info.connected = true; /* nobody was asked yet */
+    f->nodes = o->nodes;
     weir__beats_begin(f, o->weight);
     return WEIR_OK;
 }
@@ -278,7 +300,7 @@ static void undo(struct weir_fleet *f)
     f->redis = NULL;
     if (f->agent && f->shared)
         weir__fleet_yield(f->table, f->holder);
-    if (f->agent && weir__fleet_until(f->table) == WEIR__FLEET_AWAY)
+    if (f->agent && f->fresh)
         weir__fleet_forget(f->table, weir__agent_time(f));
     destroy(f);
 }

@@ -121,6 +121,10 @@ struct weir_fleet {
     bool shared;     /* the table is not its own alone */
     bool agent;      /* this process is the host's agent: */
     struct weir__hearing hearing;
+    bool turned;        /* it has had a turn: */
+    bool fresh;         /* the table was in no fleet then */
+    bool guessed;       /* the part: Redis has told none */
+    int64_t nodes;      /* for that; 0: not said */
     int64_t part_set;   /* in the table */
     weir_time part_due; /* it may be set again, without need */
 

@@ -40,7 +40,8 @@ static void note_name(struct weir_fleet *f, const struct weir__member_answer *a)
 }
 
 /* A part of 0 is none yet: others have to give way first, or Redis has just come back.  The last
- * one is the better guess for a host that is left alone meanwhile; for a new one, an equal part. */
+ * one is the better guess for a host that is left alone meanwhile; for a new one, an equal part of
+ * those that are there by now. */
 static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
 {
     pthread_mutex_lock(&f->mutex);
@@ -51,8 +52,9 @@ static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
     note_name(f, a);
     if (a->offer > 0)
         f->info.part = a->offer;
-    else if (f->info.part == 0 && a->members > 0)
+    else if (f->guessed && a->members > 0)
         f->info.part = WEIR__PART_ONE / a->members;
+    f->guessed = f->guessed && a->offer <= 0;
     pthread_mutex_unlock(&f->mutex);
 }
 

@@ -5,9 +5,9 @@
 #define UNTIL   (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */
 #define STALL   (2 * WEIR__HEARING_TURN) /* between two turns: it was stopped, or got no time */
 
-void weir__hearing_begin(struct weir__hearing *h, weir_time now)
+void weir__hearing_begin(struct weir__hearing *h, bool up, weir_time now)
 {
-    *h = (struct weir__hearing){ .heard = now, .turned = now };
+    *h = (struct weir__hearing){ .up = up, .heard = now, .turned = now };
 }
 
 /* After a silence all hosts go on alone until Redis has learnt who there is. */

@@ -13,14 +13,16 @@
 #define WEIR__HEARING_TURN (50 * WEIR_MILLISECOND) /* from one turn to the next, at most */
 
 struct weir__hearing {
-    bool up;          /* Redis has answered since the beginning, ... */
+    bool up;          /* Redis has answered, or is taken to be there, ... */
     bool away;        /* ... and then was silent: the host is alone until a beat says otherwise */
     bool stalled;     /* a stall was forgotten since the last answer */
     weir_time heard;  /* the last answer */
     weir_time turned; /* the last turn */
 };
 
-void weir__hearing_begin(struct weir__hearing *hearing, weir_time now);
+/* `up`: Redis is taken to be there until it is silent, so that nobody is refused because it was not
+ * asked yet. */
+void weir__hearing_begin(struct weir__hearing *hearing, bool up, weir_time now);
 /* A beat was answered.  `learning`: Redis does not know all hosts yet. */
 void weir__hearing_answer(struct weir__hearing *hearing, bool learning, weir_time now);
 /* True: the host is alone from now on. */

@@ -54,7 +54,7 @@ static void print_fleet(const struct weir__document *d)
     if (part > 0)
         printf(", part %.1f %%; ", part);
     else
-        printf(", part not known yet: share is the whole limit; ");
+        printf(", part not known yet: share lets nothing pass; ");
     if (!weir__document_true(d, "fleet.alone"))
         weir__show(d, "", "Redis answers[, but: {fleet.why}]\n");
     else if (!weir__document_true(d, "fleet.connected"))

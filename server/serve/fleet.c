@@ -49,7 +49,8 @@ int weir__node_join(struct weir__server *server, struct weir_error *error)
     const struct weir__settings *s = server->settings;
     struct weir_fleet_options options = { .name = *s->fleet_name ? s->fleet_name : NULL,
                                           .node = *s->fleet_node ? s->fleet_node : NULL,
-                                          .weight = s->fleet_weight };
+                                          .weight = s->fleet_weight,
+                                          .nodes = s->fleet_nodes };
     char *table = s->memory ? NULL : strdup(s->table);
 
     if (*s->fleet == '\0') {
@@ -111,14 +112,15 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
 
     if (node->told && node->alone && info->alone && !is_back)
         tell_change(server, info->name, why, now);
-    if (node->told ? node->alone == info->alone : info->alone && info->connected)
+    if (node->told ? node->alone == info->alone
+                   : info->connected && (info->alone || (info->agent && info->members == 0)))
         return;
     if (info->alone)
         weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone%s", info->name,
                        weir__redis_trouble(why), why,
                        info->part > 0 ? ""
-                                      : ", and share is the whole limit until Redis has told this "
-                                        "host's part");
+                                      : ", and share lets nothing pass until Redis has told this "
+                                        "node's part (fleet-nodes: N would make it 1/N)");
     if (info->alone)
         snprintf(node->why, sizeof(node->why), "%s", why);
     else if (node->told)

@@ -86,9 +86,10 @@ def test_D5_status_and_metrics_tell_of_a_silent_redis(weir):
         assert server.metric("weir_fleet_alone") == 0
         assert "fleet" not in status(server)
     with Node(weir, "redis://127.0.0.1:1", "new", rules=RULES % 20) as new:
-        until("it says what counts", lambda: "share is the whole limit until Redis has told this "
-              "host's part" in new.complaints(), 60, new.complaints)
-        assert "part not known yet: share is the whole limit; ALONE" in status(new), status(new)
+        until("it says what counts", lambda: "share lets nothing pass until Redis has told this "
+              "node's part" in new.complaints(), 60, new.complaints)
+        until("so does its status", lambda: "part not known yet: share lets nothing pass; ALONE" in
+              status(new), state=lambda: status(new))
 
 
 def test_D5_all_tell_by_what_decisions_go_by(weir):

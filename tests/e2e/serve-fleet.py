@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """serve-fleet.py WEIR [TEST...] -- servers of a fleet on a real redis-server: one limit for all of
 them at every door, the rules of the centre, a Redis that goes away and comes back."""
+import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +14,7 @@ import time
 
 from fleeting import Node, back, joined, url
 from redising import Redis, until
-from serving import Error, Server, encode, is_closed, run_tests
+from serving import Error, Server, Told, encode, is_closed, run_tests, takes_a_clock
 
 # Hours: no test is so slow that a unit comes back meanwhile.
 RULES = """version: 1
@@ -357,6 +359,76 @@ def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
         with a.resp() as resp:
             until("the account is asked again", lambda: check(resp, "new")[0] == 1 and
                   redis.client("EXISTS", "weir:{default/hourly:new}:0") == 1, 60)
+
+
+def test_D5_new_nodes_do_not_pass_the_limit_once_each(weir):
+    """They start while Redis is away, and know nothing of each other.  When it is there, the limit
+    is one."""
+    with Redis() as redis, contextlib.ExitStack() as stack:
+        redis.kill()
+        told = ["--fleet-nodes", "4"]
+        nodes = [stack.enter_context(node(weir, redis, *words, rules=RULES))
+                 for words in ([], [], told, told)]
+        clients = [stack.enter_context(each.resp()) for each in nodes]
+        for each in nodes:
+            until("it is alone", lambda: each.fleet["alone"], 60)
+        allowed = [sum(check(client, "ann")[0] for _ in range(20)) for client in clients]
+        assert allowed == [0, 0, 5, 5], allowed
+        assert check(clients[0], "ann")[8] == "alone", check(clients[0], "ann")
+        assert [each.fleet["part"] for each in nodes] == [0, 0, 250000, 250000]
+        redis.start()
+        for each in nodes:
+            until("it is back", each.draws, 60)
+        allowed = sum(check(client, "bob")[0] for client in clients for _ in range(20))
+        assert allowed == 20, allowed
+
+
+def test_D5_a_table_knows_its_part_for_a_week(weir):
+    """Also if that is the whole.  By a clock that is told: six days after, and eight."""
+    if not takes_a_clock(weir):
+        return
+    told = Told()
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+        table, copy = folder + "/table", folder + "/copy"
+        with node(weir, redis, rules=RULES, table=table, env=told.env(weir)) as a:
+            until("it has its part", lambda: told.step(10) or a.is_ready(1))
+        redis.kill()
+        for days, passes in [(6, 20), (2, 0)]:
+            told.step(days * 86400 * 1000)
+            shutil.copy(table, copy)
+            with node(weir, redis, rules=RULES, table=copy, env=told.env(weir)) as a, \
+                    a.resp() as resp:
+                until("it is alone", lambda: told.step(10) or a.fleet["alone"])
+                allowed = sum(check(resp, "ann")[0] for _ in range(30))
+                assert allowed == passes, (days, allowed)
+                a.kill()  # its clock stands still, and it would wait for Redis
+
+
+def test_D5_nobody_is_refused_because_redis_was_not_asked_yet(weir):
+    """A node has just started, and Redis is slow: its first ask waits as any other."""
+    if not takes_a_clock(weir):
+        return
+    told, rules = Told(), RULES.replace("share", "closed")
+    with Redis() as redis:
+        redis.process.send_signal(signal.SIGSTOP)
+        with node(weir, redis, rules=rules, threads=1, env=told.env(weir)) as a, a.resp() as resp:
+            resp.send("WEIR.CHECK", "user", "ann")
+            resp.send("ECHO", "last")
+            redis.process.send_signal(signal.SIGCONT)
+            answer = resp.read()
+            assert answer[0] == 1, answer
+
+
+def test_D4_a_guess_follows_those_that_have_come(weir):
+    """Redis learns, for ever: it grants nobody a part.  New nodes go by their number until then."""
+    def is_one_of(n, *nodes):
+        redis.client("HSET", "weir:{fleet:default}", "learn", "9000000000000000")
+        return [each.fleet["part"] for each in nodes] == [1000000 // n] * len(nodes)
+
+    with Redis() as redis, node(weir, redis, rules=RULES) as a:
+        until("it is the only one", lambda: is_one_of(1, a))
+        with node(weir, redis, rules=RULES) as b:
+            until("there are two", lambda: is_one_of(2, a, b), state=lambda: str(a.fleet))
 
 
 def test_D5_a_table_that_was_in_a_fleet_counts_alone_without(weir):

@@ -37,7 +37,7 @@
     }
 
 /* The row behind a secret is its file. */
-#define SETTINGS 43
+#define SETTINGS 44
 const struct weir__option weir__settings_rows[] = {
     ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
         "listen for Redis clients: HOST:PORT, [HOST6]:PORT or the path of a unix socket, "
@@ -75,6 +75,10 @@ const struct weir__option weir__settings_rows[] = {
         "this node's name; default the host's name and four digits that the table knows"),
     ROW(NULL, COUNT, "fleet-weight", fleet_weight, "1", 1, 1000000, "N",
         "this node's weight: its part of each limit, beside others', while Redis is away"),
+    ROW(NULL, COUNT, "fleet-nodes", fleet_nodes, "0", 0, 1000000, "N",
+        "how many nodes there are: a new one that starts while Redis is away uses 1/N of each "
+        "limit; "
+        "0: not known, and `when_alone: share` lets nothing pass there until Redis has answered"),
 
     ROW("access", SECRET, "admin-token", admin_token, "", 0, 0, "SECRET",
         "grants all rights; no flag, because others can read flags: use the environment or a file"),

@@ -47,7 +47,7 @@ struct weir__settings {
     weir_time drain;     /* for requests under way after SIGTERM */
     const char *fleet;   /* the URL of its Redis, which may hold a password; "": none */
     const char *fleet_name, *fleet_node; /* "": the default */
-    int64_t fleet_weight;
+    int64_t fleet_weight, fleet_nodes;
     weir_time ask_id_lifetime;
     int64_t ask_ids;                /* remembered at the most */
     weir_time reservation_lifetime; /* the longest */

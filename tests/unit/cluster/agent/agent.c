@@ -1,4 +1,5 @@
-/* agent.c -- joining: what a fleet and its nodes can be called, and how much one can weigh. */
+/* agent.c -- joining: what a fleet and its nodes can be called, how much one can weigh, and how many
+ * there can be. */
 #include "unit/test.h"
 
 #include <string.h>
@@ -30,4 +31,16 @@ TEST(test_D4_names_and_weights_that_can_join)
     assert_int_equal(check(NULL, "two words", 1), WEIR_INVALID);
     assert_int_equal(check(NULL, NULL, -1), WEIR_INVALID);
     assert_int_equal(check(NULL, NULL, 1000001), WEIR_INVALID);
+}
+
+TEST(test_D5_numbers_of_nodes_that_can_be)
+{
+    struct weir_fleet_options none = { .nodes = 0 }, most = { .nodes = 1000000 },
+                              too_many = { .nodes = 1000001 }, wrong = { .nodes = -1 };
+    struct weir_error error;
+
+    assert_int_equal(weir_fleet_options_check(&none, &error), WEIR_OK);
+    assert_int_equal(weir_fleet_options_check(&most, &error), WEIR_OK);
+    assert_int_equal(weir_fleet_options_check(&too_many, &error), WEIR_INVALID);
+    assert_int_equal(weir_fleet_options_check(&wrong, &error), WEIR_INVALID);
 }

@@ -19,7 +19,7 @@ static struct weir__hearing heard(weir_time now)
 {
     struct weir__hearing h;
 
-    weir__hearing_begin(&h, now);
+    weir__hearing_begin(&h, false, now);
     weir__hearing_answer(&h, false, now);
     return h;
 }
@@ -45,14 +45,25 @@ TEST(test_purses_are_not_asked_before_the_first_answer)
 {
     struct weir__hearing h;
 
-    weir__hearing_begin(&h, NOW);
+    weir__hearing_begin(&h, false, NOW);
     assert_int_equal(weir__hearing_span(&h, NOW), 0);
     weir__hearing_answer(&h, true, NOW + MS); /* a new fleet: nobody was alone */
     assert_int_equal(weir__hearing_span(&h, NOW + MS), 700 * MS);
-    weir__hearing_begin(&h, NOW);
+    weir__hearing_begin(&h, false, NOW);
     assert_int_equal(turn_until(&h, NOW, NOW + S), NOW + 500 * MS);
     weir__hearing_answer(&h, true, NOW + 2 * S);
     assert_int_equal(weir__hearing_span(&h, NOW + 2 * S), 0);
+}
+
+/* A process that has just started has asked nobody yet: that is no silence. */
+TEST(test_D5_redis_is_taken_to_be_there_at_the_start)
+{
+    struct weir__hearing h;
+
+    weir__hearing_begin(&h, true, NOW);
+    assert_int_equal(weir__hearing_span(&h, NOW), 700 * MS);
+    assert_int_equal(turn_until(&h, NOW, NOW + S), NOW + 500 * MS);
+    assert_int_equal(weir__hearing_span(&h, NOW + 500 * MS), 0);
 }
 
 /* However long, and however long after the last answer: what was silence before stays so. */

@@ -354,9 +354,10 @@ static weir_time deadline_of(const struct weir__agent_ask *a, weir_time now)
     return now + within;
 }
 
-bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
-                        weir__agent_decide *decide, uint64_t *ticket, struct weir__agent_list *list)
+bool weir__agent_wait(struct weir_fleet *f, const struct weir__agent_dry *dry, uint64_t *ticket,
+                      struct weir__agent_list *list)
 {
+    const struct weir_fleet_ask *ask = &dry->ask;
     struct weir_request request = { ask->attrs, ask->n, ask->ask };
     bool own = list->first != NULL || f->pid == getpid(); /* no child of fork goes on with a list */
     struct weir__agent_ask *a = own ? take_place(f) : NULL;
@@ -378,9 +379,9 @@ bool weir__agent_ask_by(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     a->wait.outcome = WEIR__FLEET_REFUSED;
     a->ruling.decision.reason = WEIR_DRY;
     a->deadline = deadline_of(a, weir__agent_time(f));
-    a->decide = decide;
+    a->decide = dry->decide;
     a->entry = ask->entry;
-    a->caller = list->caller;
+    a->caller = dry->caller;
     a->done = ask->done;
     a->context = ask->context;
     uint64_t word = __atomic_load_n(&a->word, __ATOMIC_RELAXED) | WEIR__ASK_WAITS;
@@ -423,7 +424,7 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     weir_fleet_refused(f, ruling, key, ask->ask.cost);
     if (ruling->decision.reason != WEIR_DRY)
         return true;
-    if (weir__agent_ask_by(f, ask, NULL, ticket, &list)) {
+    if (weir__agent_wait(f, &(struct weir__agent_dry){ .ask = *ask }, ticket, &list)) {
         weir__agent_hand_over(f, &list);
         return false;
     }

@@ -12,17 +12,21 @@
 typedef bool weir__agent_decide(void *context, const struct weir__alone_rules *alone, weir_time now,
                                 struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
 
+/* An ask that has found a purse dry. */
+struct weir__agent_dry {
+    struct weir_fleet_ask ask;
+    weir__agent_decide *decide; /* NULL: weir_check does */
+    uint32_t caller;            /* for `freed` */
+};
+
 /* Asks that are handed over together, by one wake-up of the agent.  Zeroed: none. */
 struct weir__agent_list {
     struct weir__agent_ask *first, *last;
-    uint32_t caller; /* of the next ask, for `freed` */
 };
 
-/* As weir_fleet_ask, for an ask that has found a purse dry.  `decide` may be NULL: weir_check does.
- * False: it cannot wait. */
-bool weir__agent_ask_by(struct weir_fleet *fleet, const struct weir_fleet_ask *ask,
-                        weir__agent_decide *decide, uint64_t *ticket,
-                        struct weir__agent_list *list);
+/* As weir_fleet_ask.  False: it cannot wait. */
+bool weir__agent_wait(struct weir_fleet *fleet, const struct weir__agent_dry *dry, uint64_t *ticket,
+                      struct weir__agent_list *list);
 void weir__agent_hand_over(struct weir_fleet *fleet, struct weir__agent_list *list);
 /* In the agent's thread: `answered` after `done` of several asks, so that `done` need not wake
  * anybody; `freed` when an ask that was cancelled has left its place.  Set before the first ask. */

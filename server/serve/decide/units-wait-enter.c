@@ -95,17 +95,18 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
                                           .later = *later,
                                           .fair_user = conn->fair_user,
                                           .began = weir__loop_now(loop) };
-    const struct weir_fleet_ask ask = { .attrs = enter->attrs,
-                                        .n = enter->n,
-                                        .ask = { .cost = enter->cost, .now = weir__loop_now(loop) },
-                                        .done = on_decided,
-                                        .context = w };
+    const struct weir__agent_dry dry = { .ask = { .attrs = enter->attrs,
+                                                  .n = enter->n,
+                                                  .ask = { .cost = enter->cost, .now = w->began },
+                                                  .done = on_decided,
+                                                  .context = w },
+                                         .decide = decide,
+                                         .caller = weir__units_wait_caller(w->fair_user) };
     conn->units_wait_enter = w;
     conn->held = true;
     weir__mailbox_expect(loop);
-    loop->units_waits.caller = weir__units_wait_caller(w->fair_user);
     if (weir__enter_copy(&w->bytes, &w->enter) && weir__later_copy(&w->bytes, &w->later) &&
-        weir__agent_ask_by(loop->server->fleet, &ask, decide, &w->ticket, &loop->units_waits))
+        weir__agent_wait(loop->server->fleet, &dry, &w->ticket, &loop->units_waits))
         return true;
     conn->units_wait_enter = NULL;
     conn->held = false;

@@ -60,6 +60,16 @@ static void on_decided(void *context, const struct weir_ruling *ruling, const ch
         weir__mailbox_add(one->wait->loop, &one->wait->letter);
 }
 
+/* A retry of an ask that was not decided is a new one. */
+static void end_id(struct weir__server *server, const struct weir__ask_id *id,
+                   const struct weir_ruling *ruling)
+{
+    bool decided = !weir__is_dry(ruling) && ruling->decision.reason != WEIR_CANCELLED;
+
+    if (id->len > 0)
+        weir__ask_ids_settle(server->ask_ids, id, decided ? ruling : NULL);
+}
+
 /* Counted and remembered as if it had been decided at once.  A client that has gone was refused
  * nothing. */
 static void settle(struct weir__units_wait *w, struct one *one)
@@ -71,9 +81,7 @@ static void settle(struct weir__units_wait *w, struct one *one)
         weir__ask_count(w->loop, one->ruling, one->key, one->id.now);
     if (one->cancelled && w->conn)
         weir__count_refused_later(w->loop->server->engine);
-    if (one->id.len > 0)
-        weir__ask_ids_settle(w->loop->server->ask_ids, &one->id,
-                             one->cancelled || weir__is_dry(one->ruling) ? NULL : one->ruling);
+    end_id(w->loop->server, &one->id, one->ruling);
 }
 
 static void finish(struct weir__letter *letter)
@@ -176,25 +184,26 @@ static void ask(struct weir__units_wait *w, struct one *one)
                                           open = { .open = true, .last = true };
     const struct weir__server *server = w->loop->server;
     const struct weir__check *check = one->check;
-    const struct weir_fleet_ask ask = {
-        .attrs = check->attrs,
-        .n = check->n,
-        .ask = { .cost = check->cost, .wait_max = check->wait_max, .now = weir__loop_now(w->loop) },
-        .done = on_decided,
-        .context = one
-    };
+    const struct weir_ask ask = { .cost = check->cost,
+                                  .wait_max = check->wait_max,
+                                  .now = weir__loop_now(w->loop) };
+    const struct weir__agent_dry dry = { .ask = { .attrs = check->attrs,
+                                                  .n = check->n,
+                                                  .ask = ask,
+                                                  .done = on_decided,
+                                                  .context = one },
+                                         .caller = weir__units_wait_caller(one->fair_user) };
 
-    w->loop->units_waits.caller = weir__units_wait_caller(one->fair_user);
-    one->waits = one->placed &&
-                 weir__agent_ask_by(server->fleet, &ask, NULL, &one->ticket, &w->loop->units_waits);
+    one->waits =
+        one->placed && weir__agent_wait(server->fleet, &dry, &one->ticket, &w->loop->units_waits);
     if (one->waits)
         return;
-    weir__check_alone(server->engine, ask.attrs, ask.n, &ask.ask, one->placed ? &all : &open,
+    weir__check_alone(server->engine, check->attrs, check->n, &ask, one->placed ? &all : &open,
                       one->ruling, one->key);
     count_down(w);
 }
 
-/* A dry purse is the last word; a retry of such an ask is a new one. */
+/* A dry purse is the last word. */
 static void decide_now(struct weir__loop *loop, const struct weir__check *check,
                        struct weir_ruling *ruling)
 {
@@ -208,8 +217,7 @@ static void decide_now(struct weir__loop *loop, const struct weir__check *check,
 
     weir__check_alone(server->engine, check->attrs, check->n, &ask, &last, ruling, key);
     weir__ask_count(loop, ruling, key, now);
-    if (id.len > 0)
-        weir__ask_ids_settle(server->ask_ids, &id, weir__is_dry(ruling) ? NULL : ruling);
+    end_id(server, &id, ruling);
 }
 
 bool weir__units_wait(struct weir__conn *conn, const struct weir__check *checks,

@@ -40,7 +40,7 @@ void weir__units_wait_enter_abandon(struct weir__conn *conn);
  * share, or all are taken. */
 bool weir__units_wait_take(struct weir__conn *conn);
 void weir__units_wait_give(struct weir__server *server, struct weir__fair_user fair_user);
-/* A client that has left keeps its places until the agent is done with them: of weir__agent_list,
+/* A client that has left keeps its places until the agent is done with them: of weir__agent_dry,
  * and for weir__agent_on_answered. */
 uint32_t weir__units_wait_caller(struct weir__fair_user fair_user);
 void weir__units_wait_freed(void *server, uint32_t caller);

@@ -113,6 +113,8 @@ static void follow_part(struct weir_fleet *f, bool alone, weir_time mono, weir_t
 static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
 {
     if (!f->agent) {
+        if (!weir__fleet_is_near(f->table, now))
+            weir__shares_used(f); /* the agent may not know these keys */
         f->part_set = weir__fleet_part(f->table);
         return mono + WEIR__AGENT_TICK;
     }
@@ -121,6 +123,8 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
     if (alone)
         weir__shares_begin(f, now);
     weir_time span = weir__hearing_span(&f->hearing, mono);
+    if (span > 0 && !weir__fleet_is_near(f->table, now))
+        weir__shares_used(f);
     if (span > 0)
         weir__fleet_renew(f->table, now + span);
     return mono + WEIR__HEARING_TURN;

@@ -294,6 +294,8 @@ int weir__agent_reach(struct weir_fleet *fleet, struct weir_error *error);
 void weir__share_begin(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* What passed by it goes to the account's charge: returns the units. */
 int64_t weir__share_end(struct weir_fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* Any may have passed by its share, without this process: it was stopped, or has just begun. */
+void weir__shares_used(struct weir_fleet *fleet);
 /* The host is alone: all shares that are known to be needed begin. */
 void weir__shares_begin(struct weir_fleet *fleet, weir_time now);
 

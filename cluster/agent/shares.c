@@ -65,6 +65,15 @@ int64_t weir__share_end(struct weir_fleet *f, struct weir__fleet_key *k, weir_ti
     return units > begun ? units - begun : 0;
 }
 
+void weir__shares_used(struct weir_fleet *f)
+{
+    struct weir__fleet_key *k;
+    size_t at = 0;
+
+    while ((k = weir__fleet_key_next(f->fleet, &at)) != NULL)
+        k->alone = true;
+}
+
 void weir__shares_begin(struct weir_fleet *f, weir_time now)
 {
     struct weir__fleet_key *k;

@@ -404,6 +404,43 @@ def test_D5_a_table_knows_its_part_for_a_week(weir):
                 a.kill()  # its clock stands still, and it would wait for Redis
 
 
+def test_D3_a_node_that_stood_still_owes_what_passed_meanwhile(weir):
+    """Its clock jumps, as after a stop: the first asks find that nobody has filled purses for long,
+    and pass by the share, before the agent has noticed.  The account is charged all the same."""
+    if not takes_a_clock(weir):
+        return
+    told, passed = Told(), 0
+    with Redis() as redis, \
+            node(weir, redis, rules=RULES, threads=1, env=told.env(weir)) as a, a.resp() as resp:
+        until("it has its part", lambda: told.step(10) or a.is_ready(1))
+        passed += check(resp, "ann")[0]
+        for _ in range(5):
+            told.step(2000)
+            passed += check(resp, "ann")[0] + check(resp, "ann")[0]
+            until("it draws", lambda: told.step(10) or a.draws())
+        passed += sum(check(resp, "ann")[0] for _ in range(30))
+    assert passed == 20, passed
+
+
+def test_D5_a_server_that_stands_by_owes_what_passed_alone(weir):
+    """The host's agent does not know its keys."""
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+        on_table = {"rules": RULES, "table": folder + "/table"}
+        with node(weir, redis, **on_table) as a, node(weir, redis, **on_table) as b:
+            until("one has its part", lambda: a.is_ready(1) or b.is_ready(1), 60)
+            other = b if a.fleet["agent"] else a
+            with other.resp() as resp:
+                passed = check(resp, "ann")[0]
+                redis.process.send_signal(signal.SIGSTOP)
+                until("it is alone", lambda: other.fleet["alone"])
+                passed += sum(check(resp, "ann")[0] for _ in range(5))
+                assert passed == 6, passed
+                redis.process.send_signal(signal.SIGCONT)
+                until("purses are asked", lambda: not other.fleet["alone"])
+                passed += sum(check(resp, "ann")[0] for _ in range(30))
+                assert passed == 20, passed
+
+
 def test_D5_nobody_is_refused_because_redis_was_not_asked_yet(weir):
     """A node has just started, and Redis is slow: its first ask waits as any other."""
     if not takes_a_clock(weir):

@@ -72,7 +72,13 @@ if now >= till then
   holder, till = '', now
 end
 
+-- The first is heard from now on, if nothing says when it was: a server short of memory may have
+-- dropped that key, and nobody else could have the lock.
 local function tidy_line()
+  local first = redis.call('ZRANGE', line, 0, 0)[1]
+  if first and not redis.call('ZRANK', heard, first) then
+    hear(first)
+  end
   local newest = tonumber(redis.call('ZREVRANGE', heard, 0, 0, 'WITHSCORES')[2])
   if not newest then
     return

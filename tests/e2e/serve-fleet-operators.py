@@ -362,6 +362,16 @@ def test_D7_waiters_in_order_at_every_door(weir):
         unlock(holder, locks[4])
 
 
+def test_D7_a_redis_that_has_dropped_keys_keeps_nobody_out(weir):
+    """Short of memory, it may drop any of a lock's keys: here the one that says when waiters were
+    heard.  The first in line is gone, and has been heard by nobody."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
+        joined(a)
+        redis.client("ZADD", "weir:{lock:nightly}:line", 1, "gone")
+        lock = resp.json("WEIR.LOCK", "nightly", "WAIT", 30000)
+        assert lock["held"], lock
+
+
 def test_D7_a_waiter_whose_time_is_over_leaves(weir):
     with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, \
             a.resp() as holder, a.resp() as waiter:

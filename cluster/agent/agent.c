@@ -114,7 +114,7 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
 {
     if (!f->agent) {
         if (!weir__fleet_is_near(f->table, now))
-            weir__shares_used(f); /* the agent may not know these keys */
+            weir__shares_begin(f, now); /* the agent may not know these keys */
         f->part_set = weir__fleet_part(f->table);
         return mono + WEIR__AGENT_TICK;
     }

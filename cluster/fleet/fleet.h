@@ -82,12 +82,10 @@ struct weir__fleet_key {
     /* The driver's, zeros at first */
     struct {
         unsigned char bytes[64];
-        size_t len;         /* how its table calls the key */
-        int slot;           /* of its account */
-        uint32_t asks;      /* that refer to it: it is not forgotten */
-        bool alone;         /* its share has begun: */
-        int64_t begun;      /* with this many units charged, ... */
-        weir_time begun_at; /* ... then */
+        size_t len;    /* how its table calls the key */
+        int slot;      /* of its account */
+        uint32_t asks; /* that refer to it: it is not forgotten */
+        bool alone;    /* its share has begun */
     } own;
     /* The rest is the fleet's */
     struct weir__fleet_rate rate;

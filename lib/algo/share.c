@@ -73,10 +73,3 @@ int64_t weir__fleet_share_owed(const struct weir_plan *share, const void *state,
     weir_step_peek(share, state, &(struct weir_ask){ .now = now }, &d);
     return share->most > d.remaining ? share->most - d.remaining : 0;
 }
-
-int64_t weir__fleet_share_left(const struct weir_plan *share, void *fresh, int64_t begun,
-                               weir_time begun_at, weir_time now)
-{
-    share->algo->give(share, fresh, -begun, begun_at);
-    return weir__fleet_share_owed(share, fresh, now);
-}

@@ -30,9 +30,5 @@ bool weir__fleet_share_limit(struct weir_limit *out, const struct weir_limit *li
 int64_t weir__fleet_share_begin(const struct weir_plan *share, uint32_t part, int64_t left);
 /* Units that a share owes: all that it does not have. */
 int64_t weir__fleet_share_owed(const struct weir_plan *share, const void *state, weir_time now);
-/* What is still owed of `begun` units that it was charged with then; `fresh` is a state to reckon
- * in. */
-int64_t weir__fleet_share_left(const struct weir_plan *share, void *fresh, int64_t begun,
-                               weir_time begun_at, weir_time now);
 
 #endif

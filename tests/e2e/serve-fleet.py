@@ -441,6 +441,26 @@ def test_D5_a_server_that_stands_by_owes_what_passed_alone(weir):
                 assert passed == 20, passed
 
 
+def test_D5_processes_of_a_host_owe_what_passed_alone_and_no_more(weir):
+    """Both know the key.  The share began with what was left in the account: what the agent charged
+    it with for that has not passed, whoever charges the account."""
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+        on_table = {"rules": RULES, "table": folder + "/table"}
+        with node(weir, redis, **on_table) as a, node(weir, redis, **on_table) as b:
+            until("one has its part", lambda: a.is_ready(1) or b.is_ready(1), 60)
+            agent, other = (a, b) if a.fleet["agent"] else (b, a)
+            with agent.resp() as one, other.resp() as two:
+                passed = sum(check(client, "ann")[0] for client in [two, one] for _ in range(5))
+                redis.process.send_signal(signal.SIGSTOP)
+                until("they are alone", lambda: other.fleet["alone"])
+                passed += sum(check(two, "ann")[0] for _ in range(2))
+                assert passed == 12, passed
+                redis.process.send_signal(signal.SIGCONT)
+                until("purses are asked", lambda: not other.fleet["alone"])
+                passed += sum(check(two, "ann")[0] for _ in range(30))
+                assert passed == 20, passed
+
+
 def test_D5_nobody_is_refused_because_redis_was_not_asked_yet(weir):
     """A node has just started, and Redis is slow: its first ask waits as any other."""
     if not takes_a_clock(weir):

@@ -36,11 +36,9 @@ struct node {
     uint64_t purses[LIMITS_MAX][KEYS_MAX][2];
     struct share {
         bool open;
-        uint64_t state[SHARE_WORDS];
+        uint64_t state[SHARE_WORDS], note[SHARE_WORDS]; /* what it was charged with to begin */
         struct weir_plan plan;
         int number;
-        int64_t begun; /* units charged with at its beginning, ... */
-        weir_time at;  /* ... then */
     } shares[LIMITS_MAX][KEYS_MAX];
 };
 

@@ -135,15 +135,16 @@ static struct share *open_share(struct node *node, const struct weir__fleet_key 
 
     if (share->open)
         return share;
-    *share = (struct share){ .open = true, .at = now };
+    *share = (struct share){ .open = true };
     if (!weir__fleet_share_limit(&limit, &k->limit->plan->limit, part) ||
         weir__plan_make(&share->plan, &limit, NULL) != WEIR_OK ||
         share->plan.state_size > sizeof(share->state))
         abort();
     share->number =
         number_share(&sim.o.accounts[k->limit - sim.o.limits][k->bytes[0]], &share->plan);
-    share->begun = weir__fleet_share_begin(&share->plan, part, k->left);
-    share->plan.algo->give(&share->plan, share->state, -share->begun, now);
+    int64_t begun = weir__fleet_share_begin(&share->plan, part, k->left);
+    share->plan.algo->give(&share->plan, share->state, -begun, now);
+    share->plan.algo->give(&share->plan, share->note, -begun, now);
     return share;
 }
 
@@ -174,9 +175,8 @@ static bool take_alone(struct node *node, const struct weir__fleet_wait *wait)
 /* What passed by it and is still owed: as cluster/agent/shares.c has it. */
 static int64_t owed_by(const struct share *share, weir_time now)
 {
-    uint64_t fresh[SHARE_WORDS] = { 0 };
     int64_t owed = weir__fleet_share_owed(&share->plan, share->state, now),
-            begun = weir__fleet_share_left(&share->plan, fresh, share->begun, share->at, now);
+            begun = weir__fleet_share_owed(&share->plan, share->note, now);
 
     return owed > begun ? owed - begun : 0;
 }

@@ -461,6 +461,31 @@ def test_D5_processes_of_a_host_owe_what_passed_alone_and_no_more(weir):
                 assert passed == 20, passed
 
 
+def test_D5_a_node_that_restarts_while_it_is_alone_owes_no_more(weir):
+    """The share began with what was left; the process that knew that is gone."""
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis, \
+            node(weir, redis, rules=RULES, table=folder + "/table") as a:
+        joined(a)
+
+        def passes(n):
+            with a.resp() as resp:
+                return sum(check(resp, "ann")[0] for _ in range(n))
+
+        passed = passes(6)
+        redis.process.send_signal(signal.SIGSTOP)
+        until("it is alone", lambda: a.fleet["alone"])
+        passed += passes(3)
+        a.kill()
+        a.start()
+        until("it is alone", lambda: a.fleet["alone"])
+        passed += passes(2)
+        assert passed == 11, passed
+        redis.process.send_signal(signal.SIGCONT)
+        until("it draws", lambda: a.draws() and a.fleet["members"] > 0)
+        passed += passes(30)
+        assert passed == 20, passed
+
+
 def test_D5_nobody_is_refused_because_redis_was_not_asked_yet(weir):
     """A node has just started, and Redis is slow: its first ask waits as any other."""
     if not takes_a_clock(weir):

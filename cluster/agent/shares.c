@@ -50,9 +50,11 @@ void weir__share_begin(struct weir_fleet *f, struct weir__fleet_key *k, weir_tim
     struct note note;
 
     k->alone = true; /* to be charged before the next draw */
-    if (k->own.alone || k->left < 0 || !share_plan(f, k, &plan))
+    if (k->own.alone || k->left < 0)
         return;
     k->own.alone = true;
+    if (!share_plan(f, k, &plan))
+        return;
     int64_t units =
         weir__fleet_share_begin(&plan, (uint32_t)f->part_set, k->left) - owed(f, k, now);
     struct weir_ask ask = { .key = weir__agent_own(k), .cost = units, .now = now };

@@ -197,7 +197,8 @@ def test_N4_a_fleet_that_is_missing_or_misspelt(module):
         assert code == 0 and 'rule "hourly" is across the fleet' in said, said
         assert nginx.statuses(21, "/?user=ann") == [200] * 20 + [429]  # this host's whole limit
         for wrong in ["nonsense"] + ["redis://127.0.0.1 " + word for word in (
-                "parts=2", "weight=0", "weight=1000001", "nodes=0", "nodes=1000001", "'name=two words'", "name=a/b",
+                "parts=2", "weight=0", "weight=1000001", "nodes=0", "nodes=1000001",
+                "'name=two words'", "name=a/b",
                 "node=" + 65 * "n", "node=a weight=1 node=b")]:
             nginx.configure(http="weir_rules rules.yaml; weir_fleet %s;" % wrong)
             code, said = nginx.test()

@@ -1,5 +1,5 @@
-/* agent.c -- joining: what a fleet and its nodes can be called, how much one can weigh, and how many
- * there can be. */
+/* agent.c -- joining: what a fleet and its nodes can be called, how much one can weigh, and how
+ * many there can be. */
 #include "unit/test.h"
 
 #include <string.h>

@@ -185,7 +185,7 @@ function kinds.m(v, at_state, numbers)
   return {granted, now, answer_q, answer_r}, state, floor(q / 1000) + 2
 end
 
-local function window(v, at_state, need, count, far, next_end, period)
+local function window(v, at_state, need, count, far, next_end, period, first)
   local ends, used = nil, 0
   if v then
     local ns
@@ -212,14 +212,15 @@ local function window(v, at_state, need, count, far, next_end, period)
     granted = gives and need or choose(count - used, need)
     after = gives and max(used - need, 0) or used + granted
   end
-  return {granted, now, used, ends}, pack('<I7I2i8', ends, 0, after), floor((ends - now) / 1000) + 2
+  local kept = gives and first and after == 0 and 0 or ends -- only an ask begins a window
+  return {granted, now, used, ends}, pack('<I7I2i8', kept, 0, after), floor((ends - now) / 1000) + 2
 end
 
 function kinds.w(v, at_state, numbers)
   local need, count, period, first = unpack_at('<i8i8i8i8', numbers)
   return window(v, at_state, need, count, 2 * period + 1000000, function()
     return now + period - (first == 1 and 0 or now % period)
-  end, period)
+  end, period, first == 1)
 end
 
 function kinds.c(v, at_state, numbers)

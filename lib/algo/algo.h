@@ -83,6 +83,12 @@ struct weir_plan {
 #define WEIR__BUCKETS_DEFAULT 10 /* sliding-window */
 #define WEIR__COLD_DEFAULT    3  /* warm-up */
 
+/* Units taken for use at `turn` and not used, beside `kept` of the same ask that were. */
+struct weir__unused {
+    int64_t units, kept;
+    weir_time turn;
+};
+
 struct weir__algo {
     const char *name;
     const char *summary;
@@ -96,6 +102,9 @@ struct weir__algo {
                  struct weir_decision *d);
     /* Gives back `units`, or charges them without asking if negative. */
     void (*give)(const struct weir_plan *plan, void *state, int64_t units, weir_time now);
+    /* Gives back what time has not given back by itself: more would mint units. */
+    void (*give_unused)(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now);
     /* `from` under the old plan becomes `to` under the new one; `to` is zeroed. */
     void (*change)(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now);

@@ -177,6 +177,15 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     weir__window_give(&edges, plan, state, units, real(plan, now));
 }
 
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    struct weir__unused by_real = *unused;
+
+    by_real.turn = real(plan, unused->turn);
+    weir__window_give_unused(&edges, plan, state, &by_real, real(plan, now));
+}
+
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
@@ -199,6 +208,7 @@ const struct weir__algo weir__calendar = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

@@ -77,6 +77,26 @@ void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, w
     s->owed = owed < 0 ? 0 : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed;
 }
 
+int64_t weir__debt_unused(const struct weir_plan *plan, const struct weir__unused *unused,
+                          weir_time now)
+{
+    int64_t parts = units_parts(plan, unused->units);
+    weir__i128 passed = now > unused->turn ? now - unused->turn : 0,
+               lost = passed * (weir__i128)plan->by_scale.by - units_parts(plan, unused->kept);
+
+    return lost <= 0 ? parts : lost >= parts ? 0 : parts - (int64_t)lost;
+}
+
+void weir__debt_give_unused(const struct weir_plan *plan, void *state,
+                            const struct weir__unused *unused, weir_time now)
+{
+    struct weir__debt *s = state;
+
+    weir__debt_reckon(plan, s, now, 0);
+    int64_t owed = s->owed - weir__debt_unused(plan, unused, now);
+    s->owed = owed < 0 ? 0 : owed;
+}
+
 int64_t weir__unpack_late(const struct weir_plan *plan, uint64_t word, weir_time *now,
                           bool *stepped)
 {

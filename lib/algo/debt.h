@@ -139,6 +139,13 @@ static inline bool weir__debt_step(const struct weir_plan *plan, void *state,
 }
 
 void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now);
+void weir__debt_give_unused(const struct weir_plan *plan, void *state,
+                            const struct weir__unused *unused, weir_time now);
+/* The parts of an ask's debt that only its unused units have left.  Had it taken `kept` alone, the
+ * key could not have been free of debt before these were paid; since then, it may have been all the
+ * time, and time that passes without debt is lost. */
+int64_t weir__debt_unused(const struct weir_plan *plan, const struct weir__unused *unused,
+                          weir_time now);
 weir_time weir__debt_idle_at(const struct weir_plan *plan, const void *state);
 
 /* a * b / c, rounded up; b and c positive; cut to the bounds of a debt. */

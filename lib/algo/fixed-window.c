@@ -65,6 +65,12 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     weir__window_give(&edges, plan, state, units, now);
 }
 
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    weir__window_give_unused(&edges, plan, state, unused, now);
+}
+
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
@@ -84,6 +90,7 @@ const struct weir__algo weir__fixed_window = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

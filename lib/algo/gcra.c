@@ -35,6 +35,7 @@ const struct weir__algo weir__gcra = {
     .prepare = prepare,
     .step = weir__debt_step,
     .give = weir__debt_give,
+    .give_unused = weir__debt_give_unused,
     .change = change,
     .idle_at = weir__debt_idle_at,
 };

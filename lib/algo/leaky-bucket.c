@@ -75,6 +75,7 @@ const struct weir__algo weir__leaky_bucket = {
     .prepare = prepare,
     .step = step,
     .give = weir__debt_give,
+    .give_unused = weir__debt_give_unused,
     .change = change,
     .idle_at = weir__debt_idle_at,
 };

@@ -151,6 +151,13 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     *(struct purse *)state = p;
 }
 
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    if (now - unused->turn < plan->limit.period)
+        give(plan, state, unused->units, now);
+}
+
 /* What is in it stays, as far as there is room, and no longer than before. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
@@ -180,6 +187,7 @@ const struct weir__algo weir__purse = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

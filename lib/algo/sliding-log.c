@@ -302,16 +302,17 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     close_state(&r, s);
 }
 
-int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at)
+/* Takes out units stamped `from` to `to`, the oldest first; the number of them. */
+static int64_t take_out(const struct weir_plan *plan, struct state *s, int64_t units,
+                        weir_time from, weir_time to)
 {
-    struct state *s = state;
     struct ring r = open_state(plan, s);
-    int64_t end = passed(plan, s, &r, at), lot = end - passed(plan, s, &r, at - 1);
+    int64_t begin = passed(plan, s, &r, from - 1), lot = passed(plan, s, &r, to) - begin;
     int64_t back = units < lot ? units : lot, left = r.used - back;
 
-    if (back == 0)
+    if (back <= 0)
         return 0;
-    for (int64_t i = end - back; i < left; i++)
+    for (int64_t i = begin; i < left; i++)
         set_stamp(plan, s, &r, i, stamp(plan, s, &r, i + back));
     if (left == 0 && !is_promised(&r, r.seen))
         r.newest = 0;
@@ -320,6 +321,27 @@ int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t unit
     r.used = left;
     close_state(&r, s);
     return back;
+}
+
+int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t units, weir_time at)
+{
+    return take_out(plan, state, units, at, at);
+}
+
+/* An ask that was overtaken is stamped a little later than its turn.  Behind a promise only the
+ * very stamp will do: those that leave before it are dropped.  Of a chain the newest go. */
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    struct ring r = open_state(plan, state);
+    weir_time turn = unused->turn, late = is_promised(&r, r.seen) ? 0 : WEIR__LATE_MAX;
+
+    if (gone_at(plan, turn) <= now)
+        return;
+    if (plan->nodes != NULL)
+        give(plan, state, unused->units, now);
+    else
+        take_out(plan, state, unused->units, turn, turn > INT64_MAX - late ? turn : turn + late);
 }
 
 static int64_t fewer(const struct weir_plan *a, const struct weir_plan *b)
@@ -411,6 +433,7 @@ const struct weir__algo weir__sliding_log = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

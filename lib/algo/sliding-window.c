@@ -304,6 +304,23 @@ int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t 
     return back;
 }
 
+/* An ask that was overtaken is counted a little later than its turn.  Behind a promise only the
+ * turn's own bucket will do: the later ones may be of others who wait. */
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    const struct state *s = state;
+    weir_time turn = unused->turn,
+              late = is_promised(plan, s, s->seen & INT64_MAX) ? 0 : WEIR__LATE_MAX;
+    int64_t units = unused->units, first = bucket_of(plan, turn), head = head_of(plan, s),
+            last = bucket_of(plan, turn > INT64_MAX - late ? turn : turn + late);
+
+    if (gone_at(plan, first) <= now)
+        return;
+    for (int64_t b = first; units > 0 && b <= last && b <= head; b++)
+        units -= weir__buckets_return(plan, state, units, b * width(plan));
+}
+
 int64_t weir__buckets_weigh(const struct weir_plan *plan, const void *state, weir_time now,
                             weir_time *idle_at)
 {
@@ -366,6 +383,7 @@ const struct weir__algo weir__sliding_window = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

@@ -59,6 +59,16 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
                                       : (int64_t)owed;
 }
 
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    struct weir__debt *s = state;
+
+    weir__debt_reckon(plan, s, now, -plan->capacity);
+    int64_t owed = s->owed - weir__debt_unused(plan, unused, now);
+    s->owed = owed < -plan->capacity ? -plan->capacity : owed;
+}
+
 /* As in Guava, savings stay the same share of their maximum, and debt the same time. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
@@ -90,6 +100,7 @@ const struct weir__algo weir__smooth = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

@@ -40,6 +40,7 @@ const struct weir__algo weir__token_bucket = {
     .prepare = prepare,
     .step = weir__debt_step,
     .give = weir__debt_give,
+    .give_unused = weir__debt_give_unused,
     .change = change,
     .idle_at = weir__debt_idle_at,
 };

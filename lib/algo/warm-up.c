@@ -30,7 +30,7 @@
  */
 #include <inttypes.h>
 
-#include "algo/algo.h"
+#include "algo/debt.h"
 
 #define WARMUP_MAX \
     ((weir_time)1 << 50) /* 13 days; the square of it times cold stays within 128 bits */
@@ -211,16 +211,14 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     return weir__grant(d, wait);
 }
 
-/* Debt goes back at the full-rate price; the warmth that the units made stays. */
-static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
+static void pay_back(const struct weir_plan *plan, void *state, weir__i128 back, weir_time now)
 {
     struct heat h = open_state(plan, state);
 
     if (is_early(state, &h, now))
         follow_clock(plan, state, &h, &now);
     cool(plan, &h, now);
-    weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts -
-                       (weir__i128)units * plan->price;
+    weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts - back;
     weir__i128 paid = (weir__i128)now * (weir__i128)plan->by_scale.by;
     if (parts < paid)
         parts = paid;
@@ -228,6 +226,18 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     h.parts = (uint64_t)(parts - next * (weir__i128)plan->by_scale.by);
     h.next = next > INT64_MAX ? INT64_MAX : (weir_time)next;
     close_state(plan, &h, now, state);
+}
+
+/* Debt goes back at the full-rate price; the warmth that the units made stays. */
+static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
+{
+    pay_back(plan, state, (weir__i128)units * plan->price, now);
+}
+
+static void give_unused(const struct weir_plan *plan, void *state,
+                        const struct weir__unused *unused, weir_time now)
+{
+    pay_back(plan, state, weir__debt_unused(plan, unused, now), now);
 }
 
 /* As in Guava, savings stay the same share of their maximum, and debt the same time. */
@@ -259,6 +269,7 @@ const struct weir__algo weir__warm_up = {
     .prepare = prepare,
     .step = step,
     .give = give,
+    .give_unused = give_unused,
     .change = change,
     .idle_at = idle_at,
 };

@@ -164,6 +164,22 @@ static WEIR__WINDOW void weir__window_give(const struct weir__edges *edges,
     weir__window_roll(edges, plan, s, &now);
     weir__i128 used = (weir__i128)s->used - units;
     s->used = used < 0 ? 0 : used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX : (int64_t)used;
+    if (s->used == 0 && plan->limit.align_first) /* only an ask begins a window */
+        s->end = 0;
+}
+
+/* The units of earlier windows are back. */
+static WEIR__WINDOW void weir__window_give_unused(const struct weir__edges *edges,
+                                                  const struct weir_plan *plan,
+                                                  struct weir__window_state *s,
+                                                  const struct weir__unused *unused, weir_time now)
+{
+    struct weir__window_state rolled = *s;
+    weir_time at = now;
+
+    weir__window_roll(edges, plan, &rolled, &at);
+    if (unused->turn >= edges->start(plan, rolled.end))
+        weir__window_give(edges, plan, s, unused->units, now);
 }
 
 /* Units used in this window count in the new plan's window, up to its limit; so do those promised

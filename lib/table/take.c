@@ -275,6 +275,7 @@ size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decis
 struct gift {
     int64_t units; /* negative: charged */
     weir_time now;
+    struct weir__unused unused;
 };
 
 static bool give_units(const struct weir_plan *plan, void *state, void *context)
@@ -285,20 +286,29 @@ static bool give_units(const struct weir_plan *plan, void *state, void *context)
     return true;
 }
 
-static void adjust(struct weir_limiter *limiter, struct weir__home home, int64_t units,
-                   weir_time now)
+static bool give_unused(const struct weir_plan *plan, void *state, void *context)
+{
+    const struct gift *gift = context;
+
+    plan->algo->give_unused(plan, state, &gift->unused, gift->now);
+    return true;
+}
+
+static void adjust(struct weir_limiter *limiter, struct weir__home home, struct gift *gift,
+                   bool (*how)(const struct weir_plan *, void *, void *))
 {
     struct weir__part part;
-    struct gift gift = { units, now };
 
     weir__part_begin(&part, limiter, home);
-    weir__part_change(&part, give_units, &gift, units < 0 || part.plan->algo->fills, now);
+    weir__part_change(&part, how, gift, gift->units < 0 || part.plan->algo->fills, gift->now);
 }
 
 void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask)
 {
+    struct gift gift = { .units = ask->cost, .now = ask->now < 0 ? 0 : ask->now };
+
     if (ask->cost > 0)
-        adjust(limiter, weir__home_of(limiter, ask->key), ask->cost, ask->now < 0 ? 0 : ask->now);
+        adjust(limiter, weir__home_of(limiter, ask->key), &gift, give_units);
 }
 
 /* ------------------------------------------------- reserve and settle ---- */
@@ -317,29 +327,6 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
     return granted;
 }
 
-/* The part of units taken at `turn` that time has not given back by itself: returning more would
- * mint units. */
-static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
-{
-    weir_time passed = now - turn, period = plan->limit.period;
-
-    if (passed <= 0)
-        return units;
-    if (plan->algo == &weir__calendar) { /* until the window is over */
-        weir_time then, present;
-        weir__calendar_window(plan, turn, &then);
-        weir__calendar_window(plan, now, &present);
-        return then == present ? units : 0;
-    }
-    if (plan->capacity == 0) /* a window, or warm-up: all of them, until the period is over */
-        return passed < period && (plan->algo != &weir__fixed_window || plan->limit.align_first ||
-                                   turn / period == now / period)
-                   ? units
-                   : 0;
-    weir__u128 back = (weir__u128)(uint64_t)passed * (uint64_t)plan->limit.count / (uint64_t)period;
-    return back >= (weir__u128)(uint64_t)units ? 0 : units - (int64_t)back;
-}
-
 bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now)
 {
     weir_time expires = reservation->expires;
@@ -348,13 +335,11 @@ bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_t
     now = now < 0 ? 0 : now;
     if (expires == 0 || now >= expires)
         return false;
-    int64_t difference = reservation->cost - (true_cost < 0 ? 0 : true_cost);
-    if (difference > 0)
-        difference = still_out(&weir__limiter_era(reservation->limiter)->plan, difference,
-                               reservation->turn, now);
-    if (difference != 0)
-        adjust(reservation->limiter, weir__home_of(reservation->limiter, reservation->key),
-               difference, now);
+    int64_t kept = true_cost < 0 ? 0 : true_cost, units = reservation->cost - kept;
+    struct gift gift = { units, now, .unused = { units, kept, reservation->turn } };
+    if (units != 0)
+        adjust(reservation->limiter, weir__home_of(reservation->limiter, reservation->key), &gift,
+               units > 0 ? give_unused : give_units);
     return true;
 }
 
@@ -368,11 +353,10 @@ void weir__take_back(struct weir_table *table, const uint64_t taken[5], weir_tim
     weir__look_begin(table);
     struct weir_limiter *limiter = weir__limiter_by_id(table, weir__tag_id(hash.tag));
     if (limiter != NULL && limiter->salt == taken[2]) {
-        const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
-        int64_t units =
-            plan->algo->fills ? 0 : still_out(plan, (int64_t)taken[3], (weir_time)taken[4], now);
-        if (units > 0)
-            adjust(limiter, weir__home_from(limiter->space, hash), units, now);
+        int64_t units = (int64_t)taken[3];
+        struct gift gift = { units, now, .unused = { units, 0, (weir_time)taken[4] } };
+        if (units > 0 && !weir__limiter_era(limiter)->plan.algo->fills)
+            adjust(limiter, weir__home_from(limiter->space, hash), &gift, give_unused);
     }
     weir__look_end(table);
 }

@@ -645,3 +645,107 @@ TEST(test_L3_blocks_that_other_hands_keep_are_used_before_a_key_is_let_through)
         assert_int_equal(stats_of(table, -1).evicted_early, 0);
     }
 }
+
+/* Of five units two were used, and two seconds have paid for these: nothing is left of the ask. */
+TEST(test_settling_late_gives_back_all_that_was_not_used)
+{
+    static const char *const rates[] = { "gcra 10/10s", "token-bucket 10/10s",
+                                         "leaky-bucket 10/10s", "leaky-bucket 10/10s queue 9",
+                                         "smooth 10/10s" };
+
+    for (size_t i = 0; i < COUNT_OF(rates); i++)
+        for (int64_t used = 2; used < 5; used++) {
+            OWN(weir_table) *table = private_table(false, 100);
+            struct weir_limiter *limiter = limiter_of(table, "l", rates[i]);
+            struct weir_ask ask = ask_of("k", 5, NOW);
+            struct weir_reservation r;
+            struct weir_decision d;
+            assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
+            assert_true(weir_settle(&r, used, NOW + 2 * S));
+            assert_int_equal(left(limiter, "k", NOW + 2 * S), 10 - (used - 2));
+        }
+}
+
+/* Nine are reserved and not used.  While they were out 0.9 units came back, which a full key would
+ * have lost: 10 can pass at once, and the next is paid for a second later. */
+TEST(test_settling_mints_no_part_of_a_unit)
+{
+    static const char *const rates[] = { "gcra 10/10s", "token-bucket 10/10s",
+                                         "leaky-bucket 10/10s" };
+    const weir_time then = NOW + 900 * WEIR_MILLISECOND;
+
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        OWN(weir_table) *table = private_table(false, 100);
+        struct weir_limiter *limiter = limiter_of(table, "l", rates[i]);
+        struct weir_ask ask = ask_of("k", 9, NOW);
+        struct weir_reservation r;
+        struct weir_decision d;
+        int64_t taken = 1;
+        assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
+        assert_true(take(limiter, "k", 1, then).allowed);
+        assert_true(weir_settle(&r, 0, then));
+        while (take(limiter, "k", 1, NOW + S).allowed)
+            taken++;
+        assert_int_equal(taken, 10);
+    }
+}
+
+/* Five are reserved and not used, and others take the rest of the limit meanwhile.  Settled, the
+ * five are free again; what the others took counts as long as it should. */
+TEST(test_settling_takes_nothing_from_others)
+{
+    static const struct {
+        const char *limit;
+        weir_time reserved, others, settled, later;
+        int64_t took, left, left_later;
+    } rows[] = {
+        { "sliding-log 10/10s", 0, 9 * S, 9500 * WEIR_MILLISECOND, 10 * S, 5, 5, 5 },
+        { "sliding-window 10/10s", 0, 9 * S, 9500 * WEIR_MILLISECOND, 11 * S, 5, 5, 5 },
+        { "sliding-window 10/10s edge=loose", 0, 9 * S, 9500 * WEIR_MILLISECOND, 10 * S, 5, 5, 5 },
+        /* The window began a second before; at 11 s there is a new one. */
+        { "fixed-window 10/10s align=first", 9 * S, 11 * S, 12 * S, 13 * S, 10, 0, 0 },
+        { "fixed-window 10/10s align=first", 5 * S, 8 * S, 9 * S, 13 * S, 4, 5, 10 },
+        { "fixed-window 10/10s", 9 * S, 11 * S, 12 * S, 13 * S, 10, 0, 0 },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        OWN(weir_table) *table = private_table(false, 100);
+        struct weir_limiter *limiter = limiter_of(table, "l", rows[i].limit);
+        struct weir_ask ask = ask_of("k", 5, NOW + rows[i].reserved);
+        struct weir_reservation r;
+        struct weir_decision d;
+        if (strstr(rows[i].limit, "align") != NULL)
+            assert_true(take(limiter, "k", 1, NOW + S).allowed);
+        assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
+        assert_true(take(limiter, "k", rows[i].took, NOW + rows[i].others).allowed);
+        assert_true(weir_settle(&r, 0, NOW + rows[i].settled));
+        assert_int_equal(left(limiter, "k", NOW + rows[i].settled), rows[i].left);
+        assert_int_equal(left(limiter, "k", NOW + rows[i].later), rows[i].left_later);
+    }
+}
+
+/* A reservation that was overtaken counts as of the latest moment seen, and comes back all the
+ * same; one that others wait behind does not. */
+TEST(test_settling_finds_an_ask_that_was_overtaken)
+{
+    static const char *const rows[] = { "sliding-log 10/10s", "sliding-window 10/10s" };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        OWN(weir_table) *table = private_table(false, 100);
+        struct weir_limiter *limiter = limiter_of(table, "l", rows[i]);
+        struct weir_ask late = ask_of("k", 5, NOW + S / 2), patient = ask_of("k", 6, NOW + 2 * S);
+        struct weir_reservation r;
+        struct weir_decision d;
+        assert_true(take(limiter, "k", 1, NOW + S).allowed);
+        assert_true(weir_reserve(limiter, &late, WEIR_FOREVER, &r, &d));
+        assert_true(weir_settle(&r, 0, NOW + 2 * S));
+        assert_int_equal(left(limiter, "k", NOW + 2 * S), 9);
+
+        assert_true(weir_reserve(limiter, &late, WEIR_FOREVER, &r, &d));
+        patient.wait_max = WEIR_FOREVER;
+        assert_true(weir_take(limiter, &patient, &d));
+        weir_time turn = NOW + 2 * S + d.wait;
+        assert_true(weir_settle(&r, 0, NOW + 3 * S));
+        assert_int_equal(left(limiter, "k", turn), 4);
+    }
+}

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 SECOND = 10**9
 MINUTE = 60 * SECOND
+CHAIN = 53  # longer logs are chains in a table
 NEVER = 2**63 - 1
 GRANTED, LIMITED, TOO_BIG, BAD_ASK = range(4)
 
@@ -109,8 +110,10 @@ class Debt(Key):
         self.pay(now)
         self.spend(units)
 
-    def still_out(self, units, turn, now):
-        return max(0, units - max(0, now - turn) * self.limit.count // self.limit.period)
+    def give_unused(self, units, kept, turn, now):
+        """What time has not: since what was kept is paid, the key may have been full."""
+        lost = max(0, now - turn - kept * self.limit.price)
+        self.give(max(0, units - lost / self.limit.price), now)
 
     def change(self, limit, now):
         self.pay(now)
@@ -218,15 +221,17 @@ class FixedWindow(Key):
     def give(self, units, now):
         self.roll(now)
         self.used = max(0, self.used - units)
+        if self.used == 0 and self.limit.first:
+            self.end = None
 
     def charge(self, units, now):
         self.roll(now)
         self.used += units
 
-    def still_out(self, units, turn, now):
-        period = self.limit.period
-        same = self.limit.first or turn // period == now // period
-        return units if now <= turn or (now - turn < period and same) else 0
+    def give_unused(self, units, _, turn, now):
+        self.roll(now)
+        if turn >= self.end - self.limit.period:
+            self.give(units, now)
 
     def is_promised(self, _):
         return self.used > self.limit.count
@@ -300,8 +305,14 @@ class SlidingWindow(Key):
         self.head = max(self.bucket(self.seen), self.head)
         self.units[self.head] = self.units.get(self.head, 0) + units
 
-    def still_out(self, units, turn, now):
-        return units if now - turn < self.limit.period else 0
+    def give_unused(self, units, _, turn, now):
+        """Where it was counted: an ask that was overtaken, up to a second later."""
+        last = self.bucket(turn if self.is_promised(0) else turn + SECOND)
+        for bucket in sorted(b for b in self.units if self.bucket(turn) <= b <= last):
+            if (self.bucket(turn) + self.lasts() + 1) * self.width() > now:
+                back = min(units, self.units[bucket])
+                self.units[bucket] -= back
+                units -= back
 
     def is_promised(self, now):
         return self.head > self.bucket(max(now, self.seen))
@@ -359,8 +370,17 @@ class SlidingLog(Key):
         self.turn = max(self.turn, self.seen)
         self.units = (self.live(self.seen) + [self.turn] * units)[-self.limit.count:]
 
-    def still_out(self, units, turn, now):
-        return units if now - turn < self.limit.period else 0
+    def give_unused(self, units, _, turn, now):
+        """As a sliding window; of a log that is a chain the newest go."""
+        if turn + self.limit.period <= now:
+            return
+        last = turn if self.is_promised(0) else turn + SECOND
+        place = sum(at < turn for at in self.units)
+        there = sum(turn <= at <= last for at in self.units)
+        if self.limit.count > CHAIN:
+            self.give(units, now)
+        else:
+            del self.units[place:place + min(units, there)]
 
     def is_promised(self, now):
         return self.turn > max(now, self.seen)

@@ -374,9 +374,8 @@ class Story:
         self.tell("settle", name, text, cost, true, turn, self.now)
         assert process("settle", number, true, self.now) == in_time
         key = self.key(name, text)
-        back = key.still_out(cost - true, turn, self.now) if cost > true else 0
-        if in_time and back > 0 and key.there:
-            key.give(back, self.now)
+        if in_time and cost > true and key.there:
+            key.give_unused(cost - true, true, turn, self.now)
         elif in_time and true > cost:
             key.charge(true - cost, self.now)
             key.there = True

@@ -93,7 +93,7 @@ void weir__debt_give_unused(const struct weir_plan *plan, void *state,
     struct weir__debt *s = state;
 
     weir__debt_reckon(plan, s, now, 0);
-    int64_t owed = s->owed - weir__debt_unused(plan, unused, now);
+    int64_t owed = s->owed - weir__debt_unused(plan, unused, s->at);
     s->owed = owed < 0 ? 0 : owed;
 }
 

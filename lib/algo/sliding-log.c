@@ -336,7 +336,7 @@ static void give_unused(const struct weir_plan *plan, void *state,
     struct ring r = open_state(plan, state);
     weir_time turn = unused->turn, late = is_promised(&r, r.seen) ? 0 : WEIR__LATE_MAX;
 
-    if (gone_at(plan, turn) <= now)
+    if (gone_at(plan, turn) <= weir__int_most(now, r.seen))
         return;
     if (plan->nodes != NULL)
         give(plan, state, unused->units, now);

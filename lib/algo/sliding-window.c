@@ -315,7 +315,7 @@ static void give_unused(const struct weir_plan *plan, void *state,
     int64_t units = unused->units, first = bucket_of(plan, turn), head = head_of(plan, s),
             last = bucket_of(plan, turn > INT64_MAX - late ? turn : turn + late);
 
-    if (gone_at(plan, first) <= now)
+    if (gone_at(plan, first) <= weir__int_most(now, s->seen & INT64_MAX))
         return;
     for (int64_t b = first; units > 0 && b <= last && b <= head; b++)
         units -= weir__buckets_return(plan, state, units, b * width(plan));

@@ -65,7 +65,7 @@ static void give_unused(const struct weir_plan *plan, void *state,
     struct weir__debt *s = state;
 
     weir__debt_reckon(plan, s, now, -plan->capacity);
-    int64_t owed = s->owed - weir__debt_unused(plan, unused, now);
+    int64_t owed = s->owed - weir__debt_unused(plan, unused, s->at);
     s->owed = owed < -plan->capacity ? -plan->capacity : owed;
 }
 

@@ -112,7 +112,8 @@ class Debt(Key):
 
     def give_unused(self, units, kept, turn, now):
         """What time has not: since what was kept is paid, the key may have been full."""
-        lost = max(0, now - turn - kept * self.limit.price)
+        self.pay(now)
+        lost = max(0, self.at - turn - kept * self.limit.price)
         self.give(max(0, units - lost / self.limit.price), now)
 
     def change(self, limit, now):
@@ -229,8 +230,9 @@ class FixedWindow(Key):
         self.used += units
 
     def give_unused(self, units, _, turn, now):
-        self.roll(now)
-        if turn >= self.end - self.limit.period:
+        present = copy.copy(self)
+        present.roll(now)
+        if turn >= present.end - self.limit.period:
             self.give(units, now)
 
     def is_promised(self, _):
@@ -309,7 +311,7 @@ class SlidingWindow(Key):
         """Where it was counted: an ask that was overtaken, up to a second later."""
         last = self.bucket(turn if self.is_promised(0) else turn + SECOND)
         for bucket in sorted(b for b in self.units if self.bucket(turn) <= b <= last):
-            if (self.bucket(turn) + self.lasts() + 1) * self.width() > now:
+            if (self.bucket(turn) + self.lasts() + 1) * self.width() > max(now, self.seen):
                 back = min(units, self.units[bucket])
                 self.units[bucket] -= back
                 units -= back
@@ -372,7 +374,7 @@ class SlidingLog(Key):
 
     def give_unused(self, units, _, turn, now):
         """As a sliding window; of a log that is a chain the newest go."""
-        if turn + self.limit.period <= now:
+        if turn + self.limit.period <= max(now, self.seen):
             return
         last = turn if self.is_promised(0) else turn + SECOND
         place = sum(at < turn for at in self.units)

@@ -706,6 +706,11 @@ TEST(test_settling_takes_nothing_from_others)
         { "fixed-window 10/10s align=first", 9 * S, 11 * S, 12 * S, 13 * S, 10, 0, 0 },
         { "fixed-window 10/10s align=first", 5 * S, 8 * S, 9 * S, 13 * S, 4, 5, 10 },
         { "fixed-window 10/10s", 9 * S, 11 * S, 12 * S, 13 * S, 10, 0, 0 },
+        /* Overtaken: the key has seen that time has given back all. */
+        { "sliding-log 10/100ms", 0, S / 5, S / 100, S / 5, 10, 0, 0 },
+        { "sliding-window 10/100ms", 0, S / 5, S / 100, S / 5, 10, 0, 0 },
+        { "fixed-window 10/100ms", 0, S / 5, S / 100, S / 5, 10, 0, 0 },
+        { "gcra 10/100ms", 0, S / 5, S / 100, S / 5, 10, 0, 0 },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -89,13 +89,14 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
         v->len = WEIR__URI_MAX;
 }
 
-static void loose_uri(struct weir__value *loose, const struct weir__value *strict,
+/* From the URI as it came: of the plain path a long parameter may have driven out the rest. */
+static void loose_uri(struct weir__value *loose, const struct weir__value *uri,
                       char scratch[WEIR__URI_MAX + 2])
 {
-    *loose = *strict;
-    if (strict->len == 0 || strict->text[0] != '/')
+    *loose = *uri;
+    if (uri->len == 0 || (uri->len == 1 && uri->text[0] == '*'))
         return;
-    loose->len = weir__uri_loose(strict->text, strict->len, scratch, WEIR__URI_MAX + 2);
+    loose->len = weir__uri_loose(uri->text, uri->len, scratch, WEIR__URI_MAX + 2);
     loose->text = scratch;
     loose->hash = 0;
 }
@@ -195,10 +196,10 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         if (known->is_address[at])
             read_address(v);
     }
-    if (known->uri >= 0)
-        plain_uri(&facts->values[known->uri], facts->uri);
     if (known->loose > 0)
         loose_uri(&facts->values[known->loose], &facts->values[known->uri], facts->loose);
+    if (known->uri >= 0)
+        plain_uri(&facts->values[known->uri], facts->uri);
     if (known->method > 0)
         plain_method(&facts->values[known->method - 1], facts->method);
     for (int i = 0; i < known->n_hosts; i++)

@@ -42,6 +42,17 @@ static bool list_has_loose(const struct weir_rules *set, const struct weir__test
            weir__list_has(list, v->text, v->len - (v->len > 1), &v->address);
 }
 
+/* A loose path ends in a slash: a star at the end of a glob takes it or stands before it. */
+static bool holds_loose(const struct weir_rules *set, const struct weir__test *t,
+                        const struct weir__facts *facts)
+{
+    const struct weir__value *v = &facts->values[set->attributes.loose];
+
+    if (t->kind == WEIR__LIST)
+        return list_has_loose(set, t, facts);
+    return t->kind == WEIR__GLOB && weir__glob_match(t->text, t->len, v->text, v->len - 1, true);
+}
+
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts)
 {
@@ -50,11 +61,9 @@ bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause 
 
     if (v->len == 0)
         return false;
-    for (uint32_t i = 0; loose && i < clause->n; i++) {
-        const struct weir__test *t = &set->tests[clause->first + i];
-        if (t->kind == WEIR__LIST && list_has_loose(set, t, facts))
+    for (uint32_t i = 0; loose && i < clause->n; i++)
+        if (holds_loose(set, &set->tests[clause->first + i], facts))
             return true;
-    }
     for (uint32_t i = 0; i < clause->n; i++)
         if (test_holds(&set->tests[clause->first + i], v, clause->path, facts->lists))
             return true;

@@ -12,12 +12,10 @@ static int no_memory(struct weir_error *error)
 
 /* ------------------------------------------------------------- clauses ---- */
 
-/* A pattern for loose paths: in lower case, and with the slash that they end in. */
+/* A pattern for loose paths: in lower case; one path has the slash that they end in. */
 static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_error *error)
 {
     char *text = weir__arena_take(&set->draft->arena, t->len + 2, 1);
-    bool open = t->kind == WEIR__PREFIX ||
-                (t->kind == WEIR__GLOB && t->len > 1 && memcmp(t->text + t->len - 2, "**", 2) == 0);
 
     if (text == NULL)
         return no_memory(error);
@@ -26,8 +24,6 @@ static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_
     } else {
         for (size_t i = 0; i < t->len; i++)
             text[i] = (char)(t->text[i] >= 'A' && t->text[i] <= 'Z' ? t->text[i] + 32 : t->text[i]);
-        if (!open && t->text[t->len - 1] != '/')
-            text[t->len++] = '/';
     }
     t->text = text;
     return WEIR_OK;

@@ -18,7 +18,8 @@
  * Tolerant frameworks serve one page for more spellings than that.  Loosely, beyond all this:
  *
  *     case              /LOGIN              /login/
- *     parameters        /login;x=1/a;b      /login/a/    and then dots again: /x/..;/a is /a/
+ *     parameters        /login;x=1/a;b      /login/a/    before slashes and dots, as in Tomcat:
+ *                                                        /x/..;/a and /x/;y/../a are /a/
  *     backslashes       /x\..\login         /login/      as on Windows
  *     the end           /login  /login/%20  /login/      blanks, zero bytes and slashes go, and one
  *                                                        slash comes, so that "/api/" begins /api
@@ -175,6 +176,19 @@ static void put_slash(struct path *p)
     p->dots = true;
 }
 
+/* The byte at *at, which moves behind it; an escape is one byte. */
+static char next_byte(const char *uri, size_t len, size_t *at)
+{
+    size_t here = *at;
+
+    if (!is_escape(uri, len, here)) {
+        *at += 1;
+        return uri[here];
+    }
+    *at += 3;
+    return (char)(weir__hex(uri[here + 1]) << 4 | weir__hex(uri[here + 2]));
+}
+
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 {
     struct path p = { .out = out, .size = size, .len = 1, .segment = 1, .dots = true };
@@ -184,12 +198,8 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
         return 1;
     }
     out[0] = '/';
-    for (size_t at = skip_host(uri, len); at < len && uri[at] != '?' && uri[at] != '#'; at++) {
-        char c = uri[at];
-        if (is_escape(uri, len, at)) {
-            c = (char)(weir__hex(uri[at + 1]) << 4 | weir__hex(uri[at + 2]));
-            at += 2;
-        }
+    for (size_t at = skip_host(uri, len); at < len && uri[at] != '?' && uri[at] != '#';) {
+        char c = next_byte(uri, len, &at);
         if (c != '/')
             put_byte(&p, c);
         else
@@ -201,16 +211,17 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 
 /* ---------------------------------------------------------------- loosely ---- */
 
-size_t weir__uri_loose(const char *plain, size_t len, char *out, size_t size)
+size_t weir__uri_loose(const char *uri, size_t len, char *out, size_t size)
 {
     struct path p = { .out = out, .size = size - 1, .len = 1, .segment = 1, .dots = true };
     bool parameter = false;
 
     out[0] = '/';
-    for (size_t at = 0; at < len; at++) {
-        char c = plain[at] == '\\' ? '/' : plain[at];
-        parameter = c != '/' && (parameter || c == ';');
-        if (c == '/')
+    for (size_t at = skip_host(uri, len); at < len && uri[at] != '?' && uri[at] != '#';) {
+        char c = next_byte(uri, len, &at);
+        bool slash = c == '/' || c == '\\';
+        parameter = !slash && (parameter || c == ';');
+        if (slash)
             put_slash(&p);
         else if (!parameter)
             put_byte(&p, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));

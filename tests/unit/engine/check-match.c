@@ -256,7 +256,9 @@ TEST(test_R1_loose_paths)
           "/ /login/x /log" },
         { "match: { uri: [/a, /login/] }, paths: loose", "/login /A /a/", "/b" },
         { "match: { uri: \"/api/**\" }, paths: loose", "/api /API/v1 /api;x/v1 /api/", "/apix /" },
-        { "match: { uri: \"/user/*\" }, paths: loose", "/user/7 /USER/7/", "/user /user/7/edit" },
+        { "match: { uri: \"/user/*\" }, paths: loose", "/user/7 /USER/7/ /user/ /user",
+          "/users /user/7/edit" },
+        { "match: { uri: \"/user/?\" }, paths: loose", "/user/7 /USER/7/", "/user /user/" },
         { "match: { uri: \"**.CSS\" }, paths: loose", "/a.css /x/A.CSS/", "/a.js" },
         { "match: { uri: \"*\" }, paths: loose", "/ /a", "" },
         { "match: { uri: { list: doors } }, paths: loose", "/login /LOGIN/ /Admin", "/ADMIN /x" },
@@ -287,6 +289,21 @@ TEST(test_R1_loose_paths)
                     at += len + (at[len] == ' ');
                 }
         }
+}
+
+/* However long a parameter is, the path behind it counts. */
+TEST(test_R1_a_loose_path_behind_a_long_parameter)
+{
+    char uri[4000] = "/x;";
+
+    OWN(weir) *weir =
+        engine_of(RULES("- { name: r, match: { uri: /login }, paths: loose, limit: 9/60 }\n"));
+    memset(uri + 3, 'a', 3000);
+    strcpy(uri + 3003, "/..;/login");
+    struct weir_attr attr = { .name = "uri", .value = uri };
+    struct weir_ruling r =
+        check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
+    assert_allowed_by(r, "r");
 }
 
 /* Spellings of one path are one key. */

@@ -278,6 +278,9 @@ TEST(test_every_spelling_that_a_tolerant_server_takes)
         { "/a;b/C;d/e", "/a/c/e/" },
         { "/x/..;/login", "/login/" },
         { "/;x/login", "/login/" },
+        { "/x/;y/../login", "/login/" },
+        { "/x/%3by/%2e%2E/login?a", "/login/" },
+        { "http://host/LOGIN#a", "/login/" },
         { "/a b", "/a b/" },
         { "/x\\..\\login", "/login/" },
         { "/login%5c", "/login/" },
@@ -287,8 +290,8 @@ TEST(test_every_spelling_that_a_tolerant_server_takes)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char out[64];
-        const char *strict = plain(rows[i].uri);
-        size_t len = weir__uri_loose(strict, strlen(strict), out, strlen(strict) + 2);
+        const char *uri = rows[i].uri;
+        size_t len = weir__uri_loose(uri, strlen(uri), out, strlen(uri) + 2);
         out[len] = '\0';
         assert_string_equal(out, rows[i].loose);
     }

@@ -41,6 +41,7 @@ struct weir__pattern {
     char *text; /* exact: the value; prefix: without its stars; glob: whole; cidr: as written; list:
                    its name; present: "*" */
     size_t len;
+    bool stated; /* the kind is written: { exact: ... } */
 };
 
 /* One attribute's patterns: one of them must hold. */
@@ -81,6 +82,8 @@ struct weir__rule_draft {
     int64_t cost;         /* by rule, >= 0; 1 unless written */
     char *cost_attribute; /* cost: "{bytes}": from this attribute; NULL: none */
     enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
+    bool moded;           /* it is written */
+    bool no_algorithm;    /* one is written, and holds for no limit: all are calendar windows */
     bool loose, strict; /* paths are compared loosely: uri.c; or the file says that they are not */
     struct weir__ban_draft ban;
     int64_t keys;     /* has no effect */

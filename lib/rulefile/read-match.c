@@ -132,6 +132,23 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
     return false;
 }
 
+/* A URL, a host with a path, or a name as nginx has it for all below. */
+static bool is_name_alone(struct weir__reader *r, const struct weir__node *node)
+{
+    const char *scheme = strstr(node->text, "://"), *name = scheme ? scheme + 3 : node->text;
+    size_t len = strcspn(name, "/");
+
+    if (scheme || name[len] == '/')
+        weir__say(r, node, "host is the name alone, without scheme and path; write %s",
+                  weir__quote(name, len).text);
+    else if (name[0] == '.' && len > 1)
+        weir__say(r, node, "no host begins with a dot; write [%.100s, \"*%.100s\"]", name + 1,
+                  name);
+    else
+        return true;
+    return false;
+}
+
 /* As paths: a host that is written otherwise would match nothing. */
 static bool check_host(struct weir__reader *r, const struct weir__node *node,
                        enum weir__pattern_kind kind, size_t keep)
@@ -139,6 +156,8 @@ static bool check_host(struct weir__reader *r, const struct weir__node *node,
     char plain[256];
     bool open = keep > 0 && (kind == WEIR__PREFIX || strchr("*?", node->text[keep - 1]));
 
+    if (!is_name_alone(r, node))
+        return false;
     if (open) /* a name may go on behind a dot */
         while (keep > 0 && strchr("*?.", node->text[keep - 1]))
             keep--;
@@ -228,6 +247,7 @@ static bool read_form(struct weir__reader *r, const struct weir__node *node, con
                   attribute);
         return false;
     }
+    p->stated = true;
     return set_text(r, value, attribute, kinds[form], value->n, p);
 }
 

@@ -181,6 +181,7 @@ void weir__read_head(struct weir__reader *r, const struct weir__node *node, cons
         weir__read_match(r, not ->value, "not", &rule->except, &rule->excepts);
     if (mode->value)
         weir__read_mode(r, mode->value, &rule->mode);
+    rule->moded = mode->value != NULL;
     rule->loose = r->loose;
     rule->strict = r->strict;
     weir__read_paths(r, weir__member_of(m, "paths"), &rule->loose, &rule->strict);
@@ -196,6 +197,15 @@ void weir__read_paths(struct weir__reader *r, const struct weir__member *m, bool
         return;
     *loose = word == 1;
     *strict = word == 0;
+}
+
+static bool are_calendar(const struct weir__rule_draft *rule)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < rule->n_limits; i++)
+        n += rule->limits[i].calendar != WEIR_NO_CALENDAR;
+    return n > 0 && n == rule->n_limits;
 }
 
 /* A wrong algorithm or zone is reported once, not again by every limit. */
@@ -214,6 +224,8 @@ static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
         defaults.zone = weir__read_zone(r, zone->value);
     if (limit->value)
         weir__read_limits(r, limit->value, &defaults, rule);
+    rule->no_algorithm =
+        defaults.algorithm && strcmp(defaults.algorithm, "calendar") != 0 && are_calendar(rule);
     if (cost->value) {
         read_cost(r, cost->value, rule);
         check_cost(r, cost->value, rule);

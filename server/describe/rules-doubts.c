@@ -1,5 +1,5 @@
 /* rules-doubts.c -- rules that are valid, but probably not meant so. */
-#include "server/describe/rules-doubts.h"
+#include "server/describe/rules-doubts-private.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -12,14 +12,7 @@
 #include "match/address.h"
 #include "match/key-template.h"
 
-struct reading {
-    const struct weir__draft *draft;
-    void (*say)(void *context, const struct weir_problem *doubt);
-    void *context;
-};
-
-__attribute__((format(printf, 3, 4))) static void
-doubt(const struct reading *r, struct weir__mark mark, const char *text, ...)
+void weir__doubt(const struct weir__doubting *r, struct weir__mark mark, const char *text, ...)
 {
     struct weir_problem p = { .line = mark.line, .column = mark.column, .caret = -1 };
     va_list args;
@@ -83,6 +76,19 @@ static const char *const foreign[][2] = {
     { "cookie", "header.cookie" },
     { "acceptlanguage", "header.accept-language" },
     { "contenttype", "header.content-type" },
+    { "requestip", "ip" },
+    { "reqip", "ip" },
+    /* Forward auth reads these itself, and they are no attributes then. */
+    { "header.host", "host" },
+    { "header.xforwardedfor", "ip" },
+    { "header.xrealip", "ip" },
+    { "header.xforwardedhost", "host" },
+    { "header.xforwardedproto", "scheme" },
+    { "header.xforwardeduri", "uri" },
+    { "header.xoriginaluri", "uri" },
+    { "header.xoriginalurl", "uri" },
+    { "header.xforwardedmethod", "method" },
+    { "header.xoriginalmethod", "method" },
 };
 
 /* http_user_agent, userAgent and User-Agent are one name. */
@@ -101,9 +107,31 @@ static const char *meant_by_foreign(const char *name, size_t len)
     return NULL;
 }
 
+/* x-plan, Header.x-plan, headers.x-plan and http_x_plan are header.x-plan; no header that passes
+ * proxies has a _. */
+static void doubt_header(const struct weir__doubting *r, struct weir__mark mark, const char *name,
+                         size_t len)
+{
+    static const char *const before[] = { "header.", "headers.", "http_", "http.", "" };
+    char meant[64];
+    size_t skip = 0, n = 0, i = 0;
+
+    for (; strncasecmp(name, before[i], strlen(before[i])) != 0 || len <= strlen(before[i]);)
+        i++;
+    skip = strlen(before[i]);
+    if (skip == 0 && (len < 3 || strncasecmp(name, "x-", 2) != 0))
+        return;
+    for (; n < len - skip && n < sizeof(meant) - 1; n++)
+        meant[n] = name[skip + n] == '_' ? '-' : name[skip + n];
+    meant[n] = '\0';
+    if (i > 0 || memcmp(name, "header.", 7) != 0 || memchr(name, '_', len))
+        weir__doubt(r, mark, "attribute %s; did you mean header.%s?", weir__quote(name, len).text,
+                    meant);
+}
+
 /* Any name is possible: only a slip away from a known one, and what others call one, are
  * doubted. */
-static void doubt_name(const struct reading *r, struct weir__mark mark, const char *name,
+static void doubt_name(const struct weir__doubting *r, struct weir__mark mark, const char *name,
                        size_t len)
 {
     const char *near = NULL;
@@ -117,70 +145,12 @@ static void doubt_name(const struct reading *r, struct weir__mark mark, const ch
     if (near == NULL)
         near = meant_by_foreign(name, len);
     if (near)
-        doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
-    else if (len > 2 && strncasecmp(name, "x-", 2) == 0)
-        doubt(r, mark, "attribute %s; did you mean header.%.*s?", weir__quote(name, len).text,
-              (int)(len < 40 ? len : 40), name);
-    else if (len > 7 && strncasecmp(name, "header.", 7) == 0 && memcmp(name, "header.", 7) != 0)
-        doubt(r, mark, "attribute %s; did you mean header.%.*s?", weir__quote(name, len).text,
-              (int)(len < 40 ? len - 7 : 33), name + 7);
+        weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
+    else
+        doubt_header(r, mark, name, len);
 }
 
 /* ----------------------------------------------------------------- rules ---- */
-
-static void doubt_pattern(const struct reading *r, const struct weir__condition *c,
-                          const struct weir__pattern *p)
-{
-    struct weir__cidr network;
-    struct weir_error error;
-
-    if (p->kind != WEIR__EXACT)
-        return;
-    if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
-        weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
-        doubt(r, c->mark, "%s is compared as text; only ip and names ending in .ip are addresses",
-              weir__quote(p->text, p->len).text);
-}
-
-/* Paths that are worth guessing at: they should match however they are spelled. */
-static void doubt_path(const struct reading *r, const struct weir__condition *c,
-                       const struct weir__pattern *p)
-{
-    static const char *const words[] = { "login",  "logon",   "signin", "sign-in",  "auth",
-                                         "passw",  "token",   "otp",    "2fa",      "mfa",
-                                         "signup", "sign-up", "admin",  "register", "reset" };
-
-    if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
-        return;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasestr(p->text, words[i])) {
-            doubt(r, c->mark,
-                  "%s matches only as written, and other spellings of it (capitals, / or ;x at "
-                  "the end) pass by; write paths: loose, or paths: strict if that is meant",
-                  weir__quote(p->text, p->len).text);
-            return;
-        }
-}
-
-/* Any method is possible: only a slip away from a usual one is doubted. */
-static void doubt_method(const struct reading *r, const struct weir__condition *c,
-                         const struct weir__pattern *p)
-{
-    static const char *const usual[] = { "GET",   "HEAD",    "POST",  "PUT",    "DELETE",
-                                         "PATCH", "OPTIONS", "TRACE", "CONNECT" };
-    const char *near = NULL;
-
-    if (strcmp(c->attribute, "method") != 0 || p->kind != WEIR__EXACT || p->len > WEIR__EDITS_MAX)
-        return;
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-        unsigned edits = weir__edits(p->text, p->len, usual[i], strlen(usual[i]));
-        if (edits == 0)
-            return;
-        near = edits == 1 ? usual[i] : near;
-    }
-    if (near)
-        doubt(r, c->mark, "method %s; did you mean %s?", weir__quote(p->text, p->len).text, near);
-}
 
 static bool is_within(const struct weir__pattern *p, const struct weir__pattern *wide)
 {
@@ -216,7 +186,7 @@ static bool is_excepted(const struct weir__rule_draft *rule, const char *attribu
     return false;
 }
 
-static bool is_empty_list(const struct reading *r, const char *attribute,
+static bool is_empty_list(const struct weir__doubting *r, const char *attribute,
                           const struct weir__pattern *p)
 {
     for (size_t i = 0; p->kind == WEIR__LIST && i < r->draft->n_lists; i++) {
@@ -228,7 +198,7 @@ static bool is_empty_list(const struct reading *r, const char *attribute,
 }
 
 /* Conditions that no request can meet. */
-static void doubt_match(const struct reading *r, const struct weir__rule_draft *rule,
+static void doubt_match(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                         const struct weir__condition *c)
 {
     const struct weir__pattern *list = NULL;
@@ -243,92 +213,169 @@ static void doubt_match(const struct reading *r, const struct weir__rule_draft *
     if (excepted + empty < c->n)
         return;
     if (excepted > 0)
-        doubt(r, c->mark, "no request can match: all that this names is under not as well");
+        weir__doubt(r, c->mark, "no request can match: all that this names is under not as well");
     else if (empty > 0)
-        doubt(r, c->mark,
-              "the list %s has no entry of %s, so no request matches until one is added",
-              weir__quote(list->text, list->len).text, c->attribute);
+        weir__doubt(r, c->mark,
+                    "the list %s has no entry of %s, so no request matches until one is added",
+                    weir__quote(list->text, list->len).text, c->attribute);
 }
 
 /* Clients that lack the attributes would be banned together; not if something else, such as their
  * address, tells them apart. */
-static void doubt_ban(const struct reading *r, const struct weir__rule_draft *rule)
+static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     struct weir__template t;
     size_t defaults = 0;
 
     long long seconds = rule->ban.length / WEIR_SECOND;
     if (rule->ban.bare)
-        doubt(r, rule->mark,
-              "the ban is for %lld seconds; write the unit: for: %llds, or for: %lldm for minutes",
-              seconds, seconds, seconds);
+        weir__doubt(
+            r, rule->mark,
+            "the ban is for %lld seconds; write the unit: for: %llds, or for: %lldm for minutes",
+            seconds, seconds, seconds);
     if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
         return;
     for (size_t i = 0; i < t.n; i++)
         defaults += t.parts[i].fallback != NULL;
     if (t.n > 0 && defaults == t.n)
-        doubt(r, rule->mark,
-              "the key has a default, '%s': all requests without the attribute share it, and one "
-              "client's refusals ban them all",
-              t.parts[0].fallback);
+        weir__doubt(
+            r, rule->mark,
+            "the key has a default, '%s': all requests without the attribute share it, and one "
+            "client's refusals ban them all",
+            t.parts[0].fallback);
     weir__template_free(&t);
-}
-
-#define BUCKETS_MANY 1000
-
-/* Many keys with a long window each: docs/operating.md, when the table is full. */
-static void doubt_limits(const struct reading *r, const struct weir__rule_draft *rule)
-{
-    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
-        if (rule->limits[i].buckets > BUCKETS_MANY)
-            doubt(r, rule->mark,
-                  "%d buckets are %d KiB for each key, taken from other windows; write %d or fewer",
-                  rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_MANY);
 }
 
 #define WITHIN_LONG WEIR_SECOND
 
-static void doubt_within(const struct reading *r, const struct weir__rule_draft *rule)
+static void doubt_within(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     char text[32];
 
     if (rule->within <= WITHIN_LONG)
         return;
     weir_time_print(text, sizeof(text), rule->within);
-    doubt(r, rule->mark,
-          "while the fleet is slow to answer, each request is held for up to %s; write a shorter "
-          "within, after which when_alone decides",
-          text);
+    weir__doubt(
+        r, rule->mark,
+        "while the fleet is slow to answer, each request is held for up to %s; write a shorter "
+        "within, after which when_alone decides",
+        text);
 }
 
-static void doubt_rule(const struct reading *r, const struct weir__rule_draft *rule)
+/* ------------------------------------------------------------------- keys ---- */
+
+static const struct weir__condition *condition_on(const struct weir__condition *conditions,
+                                                  size_t n, const char *attribute)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(conditions[i].attribute, attribute) == 0)
+            return &conditions[i];
+    return NULL;
+}
+
+/* Values that a client may choose anew for each request: each would be a key of its own. */
+static bool is_free(const char *attribute)
+{
+    static const char *const names[] = { "uri", "header.user-agent", "header.referer",
+                                         "header.cookie", "header.accept-language" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(attribute, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* One attribute of a rule's key. */
+static void doubt_part(const struct weir__doubting *r, const struct weir__rule_draft *rule,
+                       const struct weir__template_part *part)
+{
+    const char *name = part->attribute;
+    const struct weir__condition *not = condition_on(rule->except, rule->excepts, name);
+    bool matched = condition_on(rule->match, rule->matches, name) != NULL;
+
+    if (not &&not ->patterns[0].kind == WEIR__PRESENT && part->fallback == NULL)
+        weir__doubt(r, rule->mark, "no request can match: its key needs %s, which not excludes",
+                    name);
+    else if (is_free(name) && !matched)
+        weir__doubt(r, rule->mark,
+                    "a client that sends another %s each time is never limited: each is a key of "
+                    "its own; leave it out of the key, or name its values in match",
+                    name);
+    else if (strncmp(name, "header.", 7) == 0 && part->fallback == NULL && !matched)
+        weir__doubt(r, rule->mark,
+                    "a request without %s is not limited; write {%s|none}, or match: { %s: \"*\" } "
+                    "if that is meant",
+                    name, name, name);
+}
+
+static void doubt_key(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    struct weir__template t;
+
+    for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
+        doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
+    if (rule->n_limits == 0 || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
+        return; /* a guard's says whose requests are shed together */
+    for (size_t i = 0; i < t.n; i++)
+        doubt_part(r, rule, &t.parts[i]);
+    weir__template_free(&t);
+}
+
+/* ------------------------------------------------------------------ rules ---- */
+
+static void doubt_condition(const struct weir__doubting *r, const struct weir__rule_draft *rule,
+                            const struct weir__condition *c)
+{
+    doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
+    if (strcmp(c->attribute, "status") == 0)
+        weir__doubt(r, c->mark,
+                    "a request has no status before it is answered: this matches lines of a log "
+                    "(weir replay), and asks that give a status themselves");
+    for (size_t k = 0; k < c->n; k++)
+        weir__doubt_pattern(r, rule, c, &c->patterns[k]);
+}
+
+static bool excepts_all(const struct weir__condition *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->patterns[i].kind == WEIR__PREFIX && c->patterns[i].len == 1)
+            return true;
+    return false;
+}
+
+static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     doubt_ban(r, rule);
     doubt_within(r, rule);
-    doubt_limits(r, rule);
     if (rule->keys > 0)
-        doubt(r, rule->mark,
-              "keys has no effect: all rules share the table; leave it out, and choose the "
-              "table's size with weir serve --keys");
-    for (size_t i = 0; !rule->loose && !rule->strict && i < rule->matches; i++)
-        for (size_t k = 0; k < rule->match[i].n; k++)
-            doubt_path(r, &rule->match[i], &rule->match[i].patterns[k]);
+        weir__doubt(r, rule->mark,
+                    "keys has no effect: all rules share the table; leave it out, and choose the "
+                    "table's size with weir serve --keys");
+    if (rule->moded && rule->mode < r->draft->mode)
+        weir__doubt(r, rule->mark,
+                    "mode: %s has no effect: the file says %s, and the milder of the two counts",
+                    weir_mode_name(rule->mode), weir_mode_name(r->draft->mode));
+    if (rule->no_algorithm)
+        weir__doubt(r, rule->mark,
+                    "algorithm has no effect: day, week and month are calendar windows; write "
+                    "24h, 7d or 30d for another algorithm");
+    if (rule->n_limits > 0 && rule->cost == 0 && rule->cost_attribute == NULL)
+        weir__doubt(r, rule->mark, "the rule refuses nobody: with cost: 0 a request takes nothing");
     for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
+        bool match = i < rule->matches;
         const struct weir__condition *c =
-            i < rule->matches ? &rule->match[i] : &rule->except[i - rule->matches];
-        doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
-        for (size_t k = 0; k < c->n; k++) {
-            doubt_pattern(r, c, &c->patterns[k]);
-            doubt_method(r, c, &c->patterns[k]);
-        }
-        if (i < rule->matches)
+            match ? &rule->match[i] : &rule->except[i - rule->matches];
+        doubt_condition(r, rule, c);
+        if (match)
             doubt_match(r, rule, c);
+        else if (weir__attribute_is_path(c->attribute) && excepts_all(c) &&
+                 !condition_on(rule->match, rule->matches, c->attribute))
+            weir__doubt(r, c->mark, "not exempts every request that has a path");
     }
-    for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
-        doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
+    doubt_key(r, rule);
 }
 
-static void doubt_breaker(const struct reading *r, const struct weir__guard_draft *guard)
+static void doubt_breaker(const struct weir__doubting *r, const struct weir__guard_draft *guard)
 {
     const struct weir_guard_options *o = &guard->options;
     weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
@@ -339,29 +386,33 @@ static void doubt_breaker(const struct reading *r, const struct weir__guard_draf
     if (filled.calls > 0 && filled.calls < filled.min_calls)
         filled.min_calls = filled.calls;
     if (guard->bare_slow)
-        doubt(r, guard->rule.mark,
-              "slow is %lld seconds; write the unit: slow: %llds, or slow: %lldms for milliseconds",
-              seconds, seconds, seconds);
+        weir__doubt(
+            r, guard->rule.mark,
+            "slow is %lld seconds; write the unit: slow: %llds, or slow: %lldms for milliseconds",
+            seconds, seconds, seconds);
     else if (o->breaker.slow >= lease)
-        doubt(r, guard->rule.mark,
-              "work never becomes slow: its permit is taken back first; write a lease that is "
-              "longer than slow");
+        weir__doubt(
+            r, guard->rule.mark,
+            "work never becomes slow: its permit is taken back first; write a lease that is "
+            "longer than slow");
     if (o->breaker.errors > 0 && o->breaker.min_calls == 0 && o->breaker.errors < filled.min_calls)
-        doubt(r, guard->rule.mark,
-              "errors: %d waits for min_calls, which is %d unless written; write min_calls: %d",
-              (int)filled.errors, (int)filled.min_calls, (int)filled.errors);
+        weir__doubt(
+            r, guard->rule.mark,
+            "errors: %d waits for min_calls, which is %d unless written; write min_calls: %d",
+            (int)filled.errors, (int)filled.min_calls, (int)filled.errors);
 }
 
 /* Parts of a guard that can have no effect. */
-static void doubt_guard(const struct reading *r, const struct weir__guard_draft *guard)
+static void doubt_guard(const struct weir__doubting *r, const struct weir__guard_draft *guard)
 {
     const struct weir_guard_options *o = &guard->options;
 
     if (o->max_per_key > 0 && o->max == o->max_per_key)
-        doubt(r, guard->rule.mark,
-              "the key has no effect: one key may have all %lld permits; write a larger total, or "
-              "a smaller max",
-              (long long)o->max);
+        weir__doubt(
+            r, guard->rule.mark,
+            "the key has no effect: one key may have all %lld permits; write a larger total, or "
+            "a smaller max",
+            (long long)o->max);
     doubt_breaker(r, guard);
     doubt_rule(r, &guard->rule);
 }
@@ -379,7 +430,7 @@ static bool are_enough(const struct weir__draft *draft)
 }
 
 /* Guards beside as many as a request can enter. */
-static void doubt_last_guards(const struct reading *r)
+static void doubt_last_guards(const struct weir__doubting *r)
 {
     if (r->draft->mode != WEIR_ENFORCE || !are_enough(r->draft))
         return;
@@ -388,10 +439,10 @@ static void doubt_last_guards(const struct reading *r)
         if (rule->mode == WEIR_OFF ||
             (rule->mode == WEIR_ENFORCE && rule->matches + rule->excepts == 0))
             continue;
-        doubt(r, rule->mark,
-              "%s: %d others apply to every request, and a request enters at most %d",
-              rule->mode == WEIR_SHADOW ? "no request enters it" : "all that it matches is refused",
-              WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
+        weir__doubt(
+            r, rule->mark, "%s: %d others apply to every request, and a request enters at most %d",
+            rule->mode == WEIR_SHADOW ? "no request enters it" : "all that it matches is refused",
+            WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
     }
 }
 
@@ -420,15 +471,73 @@ static const char *allow_or_deny(const char *name)
     return "";
 }
 
+static const struct weir__list_draft *part_of(const struct weir__draft *draft, const char *name,
+                                              const char *attribute)
+{
+    for (size_t i = 0; i < draft->n_lists; i++)
+        if (strcmp(draft->lists[i].name, name) == 0 &&
+            strcmp(draft->lists[i].attribute, attribute) == 0)
+            return &draft->lists[i];
+    return NULL;
+}
+
+/* "IPv4" or "IPv6", if the network is all of it. */
+static const char *whole_family(const char *network)
+{
+    return strcmp(network, "0.0.0.0/0") == 0 ? "IPv4"
+           : strcmp(network, "::/0") == 0    ? "IPv6"
+                                             : NULL;
+}
+
+#define PAIRS_MAX 1000000 /* entries of deny times those of allow: more would be work */
+
+/* deny wins, so an entry of allow within one of deny does nothing.  Says the first. */
+static void doubt_allowed(const struct weir__doubting *r, const struct weir__list_draft *allow)
+{
+    const struct weir__list_draft *deny = part_of(r->draft, "deny", allow->attribute);
+    enum weir__pattern_kind kind =
+        weir__attribute_is_address(allow->attribute) ? WEIR__CIDR : WEIR__EXACT;
+
+    if (deny == NULL || allow->n > PAIRS_MAX || allow->n * deny->n > PAIRS_MAX)
+        return;
+    for (size_t i = 0; i < allow->n; i++)
+        for (size_t k = 0; k < deny->n; k++) {
+            struct weir__pattern in = { kind, allow->entries[i], strlen(allow->entries[i]), true },
+                                 out = { kind, deny->entries[k], strlen(deny->entries[k]), true };
+            if (!is_within(&in, &out))
+                continue;
+            weir__doubt(r, allow->mark, "%s is under deny as well, and deny wins",
+                        weir__quote(in.text, in.len).text);
+            return;
+        }
+}
+
+static void doubt_entries(const struct weir__doubting *r, const struct weir__list_draft *list)
+{
+    bool allow = strcmp(list->name, "allow") == 0;
+
+    if (!allow && strcmp(list->name, "deny") != 0)
+        return;
+    for (size_t i = 0; strcmp(list->attribute, "ip") == 0 && i < list->n; i++) {
+        const char *family = whole_family(list->entries[i]);
+        if (family)
+            weir__doubt(r, list->mark, "%s is every %s address: %s", list->entries[i], family,
+                        allow ? "no rule limits any" : "all are refused, for ever");
+    }
+    if (allow)
+        doubt_allowed(r, list);
+}
+
 /* The parts of a list are beside each other. */
-static void doubt_list(const struct reading *r, size_t i)
+static void doubt_list(const struct weir__doubting *r, size_t i)
 {
     const struct weir__list_draft *list = &r->draft->lists[i];
 
     doubt_name(r, list->mark, list->attribute, strlen(list->attribute));
+    doubt_entries(r, list);
     if ((i == 0 || strcmp(list->name, list[-1].name) != 0) && !is_used(r->draft, list->name))
-        doubt(r, list->mark, "no rule names the list %s, so it does nothing%s",
-              weir__quote(list->name, strlen(list->name)).text, allow_or_deny(list->name));
+        weir__doubt(r, list->mark, "no rule names the list %s, so it does nothing%s",
+                    weir__quote(list->name, strlen(list->name)).text, allow_or_deny(list->name));
 }
 
 /* ------------------------------------------------------------------- all ---- */
@@ -436,19 +545,22 @@ static void doubt_list(const struct reading *r, size_t i)
 void weir__rules_doubts(const struct weir__draft *draft,
                         void (*say)(void *context, const struct weir_problem *doubt), void *context)
 {
-    const struct reading all = { draft, say, context }, *r = &all;
+    const struct weir__doubting all = { draft, say, context }, *r = &all;
     const struct weir__mark nowhere = { 0 };
 
-    for (size_t i = 0; i < r->draft->n_rules; i++)
+    for (size_t i = 0; i < r->draft->n_rules; i++) {
         doubt_rule(r, &r->draft->rules[i]);
+        weir__doubt_limits(r, i);
+    }
     for (size_t i = 0; i < r->draft->n_guards; i++)
         doubt_guard(r, &r->draft->guards[i]);
     doubt_last_guards(r);
     if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
-        doubt(r, nowhere,
-              "guards and no rules: work that enters and exits is guarded (the nginx module does "
-              "both, and so do enter and exit at the server); a check or forward auth looks at "
-              "rules only");
+        weir__doubt(
+            r, nowhere,
+            "guards and no rules: work that enters and exits is guarded (the nginx module does "
+            "both, and so do enter and exit at the server); a check or forward auth looks at "
+            "rules only");
     for (size_t i = 0; i < r->draft->n_lists; i++)
         doubt_list(r, i);
 }

@@ -178,6 +178,105 @@ never.yaml:9:25: warning: $none
 never.yaml:12:25: warning: $none
 never.yaml:15:25: warning: method 'GETT'; did you mean GET?
 never.yaml:16:25: warning: $none"
+cat >"$dir/syntax.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { uri: "/v[0-9]+/x" }, limit: 5/1m }
+  - { name: b, match: { uri: "/users/:id/x" }, limit: 5/1m }
+  - { name: c, match: { uri: "/users/{id}" }, limit: 5/1m }
+  - { name: d, match: { uri: [/, /api/, "/v1/*"] }, limit: 5/1m }
+  - { name: e, match: { uri: [{ exact: /api/ }, { glob: "/v1/*" }, { exact: "/a(b)" }] }, limit: 5/1m }
+  - { name: f, match: { uri: { prefix: "/api/*" } }, limit: 5/1m }
+  - { name: g, match: { method: "GET, POST" }, limit: 5/1m }
+  - { name: h, match: { method: "!GET" }, limit: 5/1m }
+  - { name: i, match: { method: any }, limit: 5/1m }
+  - { name: j, match: { header.user-agent: bot }, limit: 5/1m }
+  - { name: k, match: { header.user-agent: [curl/8.0, { exact: bot }] }, limit: 5/1m }
+END
+run rules check syntax.yaml
+stands="is compared as it stands"
+part="a part such as :id or {id} $stands; write * for any one part of a path, and a list [/a, /b] \
+for several paths"
+is "patterns of others" "$code $err" "0 syntax.yaml:3:25: warning: '/v[0-9]+/x' is no regular \
+expression: all but * and ? $stands; write each path, as in [/a, /b], and * for any one part
+syntax.yaml:4:25: warning: '/users/:id/x': $part
+syntax.yaml:5:25: warning: '/users/{id}': $part
+syntax.yaml:6:25: warning: '/' is the first page alone; leave out uri for all paths, or write \
+{ exact: / } if that is meant
+syntax.yaml:6:25: warning: '/api/' is that page alone; write \"/api/**\" for all below it, or \
+{ exact: /api/ } if that is meant
+syntax.yaml:6:25: warning: '/v1/*' goes one part deep; write \"/v1/**\" for all below it, or \
+{ glob: \"/v1/*\" } if that is meant
+syntax.yaml:8:25: warning: the * in the prefix '/api/*' $stands; write a glob
+syntax.yaml:9:25: warning: no request has the method 'GET, POST'; of several write a list: \
+[GET, POST]
+syntax.yaml:10:25: warning: no request has the method '!GET'; for all others write not: \
+{ method: GET }
+syntax.yaml:11:25: warning: no request has the method 'any'; leave out method for all
+syntax.yaml:12:25: warning: only a client that says nothing but 'bot' matches; write \"*bot*\" for \
+all that have it in their text"
+cat >"$dir/keys.yaml" <<'END'
+version: 1
+mode: shadow
+rules:
+  - { name: a, key: "{ip}:{uri}", limit: 5/1m }
+  - { name: b, match: { uri: "/**" }, key: "{ip}:{uri}", limit: 4/1m, mode: enforce }
+  - { name: c, key: "{header.x-key}", limit: 5/1m, mode: "off" }
+  - { name: d, match: { header.x-key: "*" }, key: "{header.x-key}:{org|none}", limit: 5/1m }
+  - { name: e, not: { ip: "*" }, key: "{ip}", limit: 5/1m }
+  - { name: f, not: { uri: [/x, "/**"] }, key: "{ip}", limit: 5/1m }
+  - { name: g, key: "{header.x-forwarded-for|none}", limit: 5/1m }
+  - { name: h, key: "{headers.x-team|none}:{header.x_team|none}:{http_x_team}", limit: 5/1m }
+  - { name: i, match: { status: "401" }, key: "{ip}", limit: 5/1m }
+  - { name: j, key: "{ip}", cost: 0, limit: 5/1m }
+  - { name: k, key: "{ip}", algorithm: sliding-window, limit: 100/day }
+  - { name: l, key: "{ip}", algorithm: sliding-window, limit: [100/day, 9/1m] }
+END
+run rules check keys.yaml
+is "keys that a client chooses, and rules that do nothing" "$code $err" "0 keys.yaml:4:5: warning: \
+a client that sends another uri each time is never limited: each is a key of its own; leave it out \
+of the key, or name its values in match
+keys.yaml:5:5: warning: mode: enforce has no effect: the file says shadow, and the milder of the \
+two counts
+keys.yaml:6:5: warning: a request without header.x-key is not limited; write {header.x-key|none}, \
+or match: { header.x-key: \"*\" } if that is meant
+keys.yaml:8:5: warning: no request can match: its key needs ip, which not excludes
+keys.yaml:9:23: warning: not exempts every request that has a path
+keys.yaml:10:5: warning: attribute 'header.x-forwarded-for'; did you mean ip?
+keys.yaml:11:5: warning: attribute 'headers.x-team'; did you mean header.x-team?
+keys.yaml:11:5: warning: attribute 'header.x_team'; did you mean header.x-team?
+keys.yaml:11:5: warning: attribute 'http_x_team'; did you mean header.x-team?
+keys.yaml:12:25: warning: a request has no status before it is answered: this matches lines of a \
+log (weir replay), and asks that give a status themselves
+keys.yaml:13:5: warning: the rule refuses nobody: with cost: 0 a request takes nothing
+keys.yaml:14:5: warning: algorithm has no effect: day, week and month are calendar windows; write \
+24h, 7d or 30d for another algorithm"
+cat >"$dir/tighter.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, key: "{ip}", limit: [5/1m, gcra 6/1m, 7/1h] }
+  - { name: b, match: { uri: /x }, key: "{ip}", limit: [100/1m, 99/1s],
+      ban: { refusals: 10/1m, for: 1h } }
+  - { name: c, match: { uri: /x }, key: "{account}", limit: 100/1m }
+  - { name: d, match: { uri: /x }, key: "{account}", limit: sliding-window 100/1m }
+  - { name: e, match: { uri: /x }, key: "{account}", limit: sliding-window 101/1m }
+  - { name: f, match: { uri: /y }, key: "{account}", limit: sliding-window 101/1m }
+  - { name: g, key: "{ip}", limit: 4/1m }
+  - { name: h, key: "{ip}", limit: 5/1m, mode: shadow }
+lists:
+  allow: { ip: [0.0.0.0/0, 10.1.2.3], account: [ann, bob] }
+  deny: { ip: [10.0.0.0/8, "::/0"], account: bob }
+END
+run rules check tighter.yaml
+same="applies to the same requests, with the same key, and is as tight or tighter"
+is "limits that never refuse" "$code $err" "0 tighter.yaml:3:5: warning: the limit gcra 6/1m never \
+refuses: 5/1m is as tight or tighter
+tighter.yaml:4:5: warning: it never refuses, and never bans: the rule 'a' $same
+tighter.yaml:8:5: warning: it never refuses: the rule 'd' $same
+tighter.yaml:13:12: warning: 0.0.0.0/0 is every IPv4 address: no rule limits any
+tighter.yaml:13:12: warning: '10.1.2.3' is under deny as well, and deny wins
+tighter.yaml:13:39: warning: 'bob' is under deny as well, and deny wins
+tighter.yaml:14:11: warning: ::/0 is every IPv6 address: all are refused, for ever"
 {
     printf 'version: 1\nrules:\n  - { name: r, limit: 9/s }\nguards:\n'
     printf '  - { name: g0, concurrency: 1, mode: "off" }\n'

@@ -1,0 +1,145 @@
+/* rules-doubts-limits.c -- limits that never refuse, because another one on the same requests is
+ * tighter.  A ban on such a rule never comes.
+ *
+ * Only what is certain is said: limits of the same algorithm, and of rules with the same key, cost
+ * and conditions, or of an earlier rule without conditions. */
+#include "server/describe/rules-doubts-private.h"
+
+#include <string.h>
+
+#include "base/base.h"
+
+#define BUCKETS_MANY 1000
+
+/* Many keys with a long window each: docs/operating.md, when the table is full. */
+static void doubt_buckets(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
+        if (rule->limits[i].buckets > BUCKETS_MANY)
+            weir__doubt(
+                r, rule->mark,
+                "%d buckets are %d KiB for each key, taken from other windows; write %d or fewer",
+                rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_MANY);
+}
+
+/* ---------------------------------------------------------------- tighter ---- */
+
+static const char *algorithm_of(const struct weir_limit *limit)
+{
+    return limit->algorithm ? limit->algorithm : "token-bucket";
+}
+
+static bool is_bucket(const struct weir_limit *limit)
+{
+    const char *name = algorithm_of(limit);
+
+    return limit->queue == 0 && (strcmp(name, "token-bucket") == 0 || strcmp(name, "gcra") == 0 ||
+                                 strcmp(name, "leaky-bucket") == 0);
+}
+
+static bool is_same_window(const struct weir_limit *a, const struct weir_limit *b)
+{
+    return strcmp(algorithm_of(a), algorithm_of(b)) == 0 && a->period == b->period &&
+           a->calendar == b->calendar && a->buckets == b->buckets && a->queue == b->queue &&
+           a->align_first == b->align_first && a->loose == b->loose && a->warmup == b->warmup &&
+           a->cold == b->cold && strcmp(a->zone, b->zone) == 0;
+}
+
+/* Whether all that a passes, b passes too. */
+static bool is_tighter(const struct weir_limit *a, const struct weir_limit *b)
+{
+    int64_t burst_a = a->burst ? a->burst : a->count, burst_b = b->burst ? b->burst : b->count;
+
+    if (burst_a > burst_b)
+        return false;
+    if (is_bucket(a) && is_bucket(b))
+        return (__int128)a->count * b->period <= (__int128)b->count * a->period;
+    return is_same_window(a, b) && a->count <= b->count;
+}
+
+/* ------------------------------------------------------------------ rules ---- */
+
+static bool is_same_condition(const struct weir__condition *a, const struct weir__condition *b)
+{
+    if (strcmp(a->attribute, b->attribute) != 0 || a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->patterns[i].kind != b->patterns[i].kind ||
+            strcmp(a->patterns[i].text, b->patterns[i].text) != 0)
+            return false;
+    return true;
+}
+
+static bool are_same(const struct weir__condition *a, size_t n, const struct weir__condition *b,
+                     size_t m)
+{
+    for (size_t i = 0; n == m && i < n; i++)
+        if (!is_same_condition(&a[i], &b[i]))
+            return false;
+    return n == m;
+}
+
+/* Whether a applies to all that b applies to, and counts it alike. */
+static bool covers(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
+{
+    return a->mode == WEIR_ENFORCE && b->mode == WEIR_ENFORCE && strcmp(a->key, b->key) == 0 &&
+           a->cost == 1 && b->cost == 1 && !a->cost_attribute && !b->cost_attribute &&
+           a->fleet == b->fleet && a->loose == b->loose &&
+           ((a->matches == 0 && a->excepts == 0) ||
+            (are_same(a->match, a->matches, b->match, b->matches) &&
+             are_same(a->except, a->excepts, b->except, b->excepts)));
+}
+
+static bool has_tighter(const struct weir__rule_draft *a, const struct weir_limit *than)
+{
+    for (size_t i = 0; i < a->n_limits; i++)
+        if (is_tighter(&a->limits[i], than))
+            return true;
+    return false;
+}
+
+#define EARLIER 200 /* rules: the rest would be work for a file of thousands */
+
+static void doubt_behind(const struct weir__doubting *r, size_t at)
+{
+    const struct weir__rule_draft *rule = &r->draft->rules[at];
+
+    for (size_t i = at > EARLIER ? at - EARLIER : 0; i < at; i++) {
+        const struct weir__rule_draft *earlier = &r->draft->rules[i];
+        bool all = covers(earlier, rule);
+        for (size_t k = 0; all && k < rule->n_limits; k++)
+            all = has_tighter(earlier, &rule->limits[k]);
+        if (!all)
+            continue;
+        weir__doubt(r, rule->mark,
+                    "it never refuses%s: the rule %s applies to the same requests, with the same "
+                    "key, and is as tight or tighter",
+                    rule->ban.set ? ", and never bans" : "",
+                    weir__quote(earlier->name, strlen(earlier->name)).text);
+        return;
+    }
+}
+
+static void doubt_beside(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    char text[128], tight[128];
+
+    for (size_t i = 0; i < rule->n_limits; i++)
+        for (size_t k = 0; k < rule->n_limits; k++) {
+            const struct weir_limit *a = &rule->limits[k], *b = &rule->limits[i];
+            if (k == i || !is_tighter(a, b) || (is_tighter(b, a) && i < k))
+                continue;
+            weir_limit_print(text, sizeof(text), b);
+            weir_limit_print(tight, sizeof(tight), a);
+            weir__doubt(r, rule->mark,
+                        "the limit %.60s never refuses: %.60s is as tight or tighter", text, tight);
+            break;
+        }
+}
+
+void weir__doubt_limits(const struct weir__doubting *r, size_t rule)
+{
+    doubt_buckets(r, &r->draft->rules[rule]);
+    doubt_beside(r, &r->draft->rules[rule]);
+    doubt_behind(r, rule);
+}

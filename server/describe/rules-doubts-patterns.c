@@ -1,0 +1,186 @@
+/* rules-doubts-patterns.c -- patterns that no request is like, or fewer than it seems: those of
+ * regular expressions, of routers, of other proxies.
+ *
+ * Any byte may be in a value, so these are doubts; { exact: ... } and { glob: ... } say that a
+ * pattern is meant as it stands. */
+#include "server/describe/rules-doubts-private.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/base.h"
+#include "match/address.h"
+
+#define SHOWN(p) weir__quote((p)->text, (p)->len).text
+
+static void doubt_network(const struct weir__doubting *r, const struct weir__condition *c,
+                          const struct weir__pattern *p)
+{
+    struct weir__cidr network;
+    struct weir_error error;
+
+    if (p->kind != WEIR__EXACT)
+        return;
+    if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
+        weir__cidr_parse(p->text, p->len, &network, &error) == WEIR_OK)
+        weir__doubt(r, c->mark,
+                    "%s is compared as text; only ip and names ending in .ip are addresses",
+                    SHOWN(p));
+}
+
+/* ------------------------------------------------------------------ paths ---- */
+
+/* Paths that are worth guessing at: they should match however they are spelled. */
+static void doubt_path(const struct weir__doubting *r, const struct weir__condition *c,
+                       const struct weir__pattern *p)
+{
+    static const char *const words[] = { "login",  "logon",   "signin", "sign-in",  "auth",
+                                         "passw",  "token",   "otp",    "2fa",      "mfa",
+                                         "signup", "sign-up", "admin",  "register", "reset" };
+
+    if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
+        return;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasestr(p->text, words[i])) {
+            weir__doubt(
+                r, c->mark,
+                "%s matches only as written, and other spellings of it (capitals, / or ;x at "
+                "the end) pass by; write paths: loose, or paths: strict if that is meant",
+                weir__quote(p->text, p->len).text);
+            return;
+        }
+}
+
+static bool has_both(const struct weir__pattern *p, char open, char close)
+{
+    const char *at = memchr(p->text, open, p->len);
+
+    return at && strchr(at, close);
+}
+
+static bool looks_like_expression(const struct weir__pattern *p)
+{
+    return has_both(p, '(', ')') || has_both(p, '[', ']') || memchr(p->text, '|', p->len) ||
+           memchr(p->text, '\\', p->len) || p->text[p->len - 1] == '$';
+}
+
+/* Others' ways to write a path. */
+static bool doubt_syntax(const struct weir__doubting *r, const struct weir__condition *c,
+                         const struct weir__pattern *p)
+{
+    if (looks_like_expression(p))
+        weir__doubt(r, c->mark,
+                    "%s is no regular expression: all but * and ? is compared as it stands; write "
+                    "each path, as in [/a, /b], and * for any one part",
+                    SHOWN(p));
+    else if (strstr(p->text, "/:") || has_both(p, '{', '}'))
+        weir__doubt(r, c->mark,
+                    "%s: a part such as :id or {id} is compared as it stands; write * for any one "
+                    "part of a path, and a list [/a, /b] for several paths",
+                    SHOWN(p));
+    else
+        return false;
+    return true;
+}
+
+/* A path that looks like all below it. */
+static void doubt_below(const struct weir__doubting *r, const struct weir__condition *c,
+                        const struct weir__pattern *p)
+{
+    int len = p->len < 80 ? (int)p->len : 80;
+
+    if (p->kind == WEIR__EXACT && p->len == 1)
+        weir__doubt(r, c->mark,
+                    "'/' is the first page alone; leave out uri for all paths, or write "
+                    "{ exact: / } if that is meant");
+    else if (p->kind == WEIR__EXACT && p->text[p->len - 1] == '/')
+        weir__doubt(r, c->mark,
+                    "%s is that page alone; write \"%.*s**\" for all below it, or { exact: %.*s } "
+                    "if that is meant",
+                    SHOWN(p), len, p->text, len, p->text);
+    else if (p->kind == WEIR__GLOB && p->len > 2 && strcmp(p->text + p->len - 2, "/*") == 0)
+        weir__doubt(r, c->mark,
+                    "%s goes one part deep; write \"%.*s*\" for all below it, or "
+                    "{ glob: \"%.*s\" } if that is meant",
+                    SHOWN(p), len, p->text, len, p->text);
+}
+
+static void doubt_uri(const struct weir__doubting *r, const struct weir__condition *c,
+                      const struct weir__pattern *p)
+{
+    if (p->kind > WEIR__GLOB)
+        return;
+    if (p->stated && p->kind == WEIR__PREFIX && memchr(p->text, '*', p->len))
+        weir__doubt(r, c->mark, "the * in the prefix %s is compared as it stands; write a glob",
+                    SHOWN(p));
+    if (!p->stated && !doubt_syntax(r, c, p))
+        doubt_below(r, c, p);
+}
+
+/* ---------------------------------------------------------------- methods ---- */
+
+/* One of the usual methods, or NULL: *near is one that is a slip away, if any. */
+static const char *usual_method(const struct weir__pattern *p, const char **near)
+{
+    static const char *const usual[] = { "GET",   "HEAD",    "POST",  "PUT",    "DELETE",
+                                         "PATCH", "OPTIONS", "TRACE", "CONNECT" };
+
+    for (size_t i = 0; p->len <= WEIR__EDITS_MAX && i < sizeof(usual) / sizeof(usual[0]); i++) {
+        unsigned edits = weir__edits(p->text, p->len, usual[i], strlen(usual[i]));
+        if (edits == 0)
+            return usual[i];
+        *near = edits == 1 ? usual[i] : *near;
+    }
+    return NULL;
+}
+
+/* Any method is possible: only a slip away from a usual one is doubted, and others' ways to write
+ * several of them. */
+static void doubt_method(const struct weir__doubting *r, const struct weir__condition *c,
+                         const struct weir__pattern *p)
+{
+    const char *near = NULL;
+
+    if (p->kind != WEIR__EXACT || p->stated || usual_method(p, &near))
+        return;
+    if (p->text[0] == '!' || p->text[0] == '^')
+        weir__doubt(r, c->mark,
+                    "no request has the method %s; for all others write not: { method: "
+                    "%.40s }",
+                    SHOWN(p), p->text + 1);
+    else if (strpbrk(p->text, ", |/"))
+        weir__doubt(r, c->mark,
+                    "no request has the method %s; of several write a list: [GET, POST]", SHOWN(p));
+    else if (strcasecmp(p->text, "all") == 0 || strcasecmp(p->text, "any") == 0)
+        weir__doubt(r, c->mark, "no request has the method %s; leave out method for all", SHOWN(p));
+    else if (near)
+        weir__doubt(r, c->mark, "method %s; did you mean %s?", SHOWN(p), near);
+}
+
+/* -------------------------------------------------------------------- all ---- */
+
+/* Browsers and robots say more than one word. */
+static void doubt_agent(const struct weir__doubting *r, const struct weir__condition *c,
+                        const struct weir__pattern *p)
+{
+    if (p->kind == WEIR__EXACT && !p->stated && strpbrk(p->text, "/ ") == NULL)
+        weir__doubt(r, c->mark,
+                    "only a client that says nothing but %s matches; write \"*%.60s*\" for all "
+                    "that have it in their text",
+                    SHOWN(p), p->text);
+}
+
+void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule_draft *rule,
+                         const struct weir__condition *c, const struct weir__pattern *p)
+{
+    doubt_network(r, c, p);
+    if (weir__attribute_is_path(c->attribute)) {
+        if (!rule->loose && !rule->strict && c >= rule->match && c < rule->match + rule->matches)
+            doubt_path(r, c, p);
+        doubt_uri(r, c, p);
+    } else if (strcmp(c->attribute, "method") == 0) {
+        doubt_method(r, c, p);
+    } else if (strcmp(c->attribute, "header.user-agent") == 0) {
+        doubt_agent(r, c, p);
+    }
+}

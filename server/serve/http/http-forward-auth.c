@@ -9,7 +9,8 @@
  *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it
  *              knows and passes the others on as the client
  *     method   sent them, so two that differ are refused: one of them is forged, and nobody can
- *              tell which.  For the same reason a header that a rule uses comes once
+ *              tell which.  For the same reason a header that a rule uses comes once, and X_Plan is
+ *              X-Plan, as it is for backends that follow CGI (WSGI, Rack, PHP)
  *
  * Every parameter of the query is an attribute too: the query is written in the proxy's
  * configuration.  But where a variable is written there a client may fill it with & and parameters
@@ -98,6 +99,16 @@ static enum told told_of(const struct weir__text *name)
     return TOLD;
 }
 
+/* X_Plan is X-Plan, unless the rules know it as it stands. */
+static void join_by_dashes(const struct forwarded *f, char *name, size_t len)
+{
+    if (memchr(name, '_', len) == NULL ||
+        weir__engine_uses(f->call->conn->loop->server->engine, name, len))
+        return;
+    for (size_t i = 0; i < len; i++)
+        name[i] = name[i] == '_' ? '-' : name[i];
+}
+
 static void add_header(struct forwarded *f, const struct weir__http_header *header)
 {
     size_t len = 7 + header->name.len;
@@ -107,6 +118,7 @@ static void add_header(struct forwarded *f, const struct weir__http_header *head
     memcpy(f->name, "header.", 7);
     memcpy(f->name + 7, header->name.bytes, header->name.len);
     weir__attribute_lower(f->name, len);
+    join_by_dashes(f, f->name, len);
     add(f, f->name, len, header->value);
     f->name += len;
 }
@@ -128,7 +140,8 @@ static void look_at_headers(struct forwarded *f)
     }
 }
 
-/* http://host/path is /path. */
+/* http://host/path is /path.  ingress-nginx writes the host as the client sent it, which may have a
+ * ? in it but no slash, and then the path. */
 static struct weir__text path_of(struct weir__text uri)
 {
     const char *end = uri.bytes + uri.len,

@@ -161,7 +161,8 @@ TEST_WITH(test_S2_uri_and_method, begin, end)
         "X-Original-URI: /login?x=1\r\nX-Original-Method: POST\r\n",                 /* nginx */
         "X-Original-URL: https://shop.example/login\r\nX-Original-Method: POST\r\n", /* ingress-nginx
                                                                                       */
-        "X-Forwarded-Uri: /login\r\nX-Forwarded-Method: POST\r\n", /* Traefik, Caddy */
+        "X-Original-URL: https://a?b#c/login\r\nX-Original-Method: POST\r\n", /* whatever Host says */
+        "X-Forwarded-Uri: /login\r\nX-Forwarded-Method: POST\r\n",            /* Traefik, Caddy */
         "X-Forwarded-Uri: /login\r\nX-Original-URI: /login\r\nX-Forwarded-Method: POST\r\n",
         "X-Original-URL: http://shop.example/login\r\nX-Original-URI: /login\r\nX-Original-Method: "
         "POST\r\n",
@@ -231,6 +232,19 @@ TEST_WITH(test_S2_query_with_what_a_client_has_added, begin, end)
     assert_int_equal(
         passes(w, "GET /v1/auth?refuse=429&site=a&hosts=b&ipx=c", "X-Forwarded-For: 192.0.2.7\r\n"),
         2);
+}
+
+/* Backends that follow CGI read X_App as X-App. */
+TEST_WITH(test_S2_header_with_underscores, begin, end)
+{
+    struct world *w = *state;
+
+    assert_int_equal(passes(w, "GET /v1/auth", "X-Forwarded-For: 203.0.1.1\r\nX_App: one\r\n"), 1);
+    assert_answer(request(w, "POST /v1/check", "", "{\"attributes\":{\"header.x-app\":\"one\"}}"),
+                  429, "\"rule\":\"app\"");
+    assert_answer(request(w, "GET /v1/auth",
+                          "X-Forwarded-For: 203.0.1.2\r\nX-App: a\r\nx_app: one\r\n", NULL),
+                  400, "the header x-app comes twice");
 }
 
 /* Many headers must not push the one out that a rule counts by. */

@@ -199,7 +199,8 @@ was over |
 | DEL, UNLINK | the number of keys that had used something |
 | SUBSCRIBE, PSUBSCRIBE | as Redis; messages are events, one JSON object each, on `weir.events` \
 (all) and `weir.events.KIND` |
-| every admin command | one bulk string: the JSON of the HTTP route, without its headers |
+| WEIR.CLOCK | the time in nanoseconds, an integer |
+| every other admin command | one bulk string: the JSON of the HTTP route, without its headers |
 """
 
 

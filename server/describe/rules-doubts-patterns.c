@@ -69,10 +69,11 @@ static bool doubt_syntax(const struct weir__doubting *r, const struct weir__cond
                          const struct weir__pattern *p)
 {
     if (looks_like_expression(p))
-        weir__doubt(r, c->mark,
-                    "%s is no regular expression: all but * and ? is compared as it stands; write "
-                    "each path, as in [/a, /b], and * for any one part",
-                    SHOWN(p));
+        weir__doubt(
+            r, c->mark,
+            "%s is not a regular expression: all but * and ? is compared as it stands; write "
+            "each path, as in [/a, /b], and * for any one part",
+            SHOWN(p));
     else if (strstr(p->text, "/:") || has_both(p, '{', '}'))
         weir__doubt(r, c->mark,
                     "%s: a part such as :id or {id} is compared as it stands; write * for any one "

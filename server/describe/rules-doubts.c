@@ -294,7 +294,8 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
     bool matched = condition_on(rule->match, rule->matches, name) != NULL;
 
     if (not &&not ->patterns[0].kind == WEIR__PRESENT && part->fallback == NULL)
-        weir__doubt(r, rule->mark, "no request can match: its key needs %s, which not excludes",
+        weir__doubt(r, rule->mark,
+                    "no request can match: its key needs %s, and every %s is under not", name,
                     name);
     else if (is_free(name) && !matched)
         weir__doubt(r, rule->mark,
@@ -370,7 +371,7 @@ static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_d
             doubt_match(r, rule, c);
         else if (weir__attribute_is_path(c->attribute) && excepts_all(c) &&
                  !condition_on(rule->match, rule->matches, c->attribute))
-            weir__doubt(r, c->mark, "not exempts every request that has a path");
+            weir__doubt(r, c->mark, "every request that has a path is under not");
     }
     doubt_key(r, rule);
 }

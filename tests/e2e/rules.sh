@@ -185,7 +185,7 @@ rules:
   - { name: b, match: { uri: "/users/:id/x" }, limit: 5/1m }
   - { name: c, match: { uri: "/users/{id}" }, limit: 5/1m }
   - { name: d, match: { uri: [/, /api/, "/v1/*"] }, limit: 5/1m }
-  - { name: e, match: { uri: [{ exact: /api/ }, { glob: "/v1/*" }, { exact: "/a(b)" }] }, limit: 5/1m }
+  - { name: e, match: { uri: [{ exact: /api/ }, { glob: "/v/*" }, { exact: "/(b)" }] }, limit: 1/s }
   - { name: f, match: { uri: { prefix: "/api/*" } }, limit: 5/1m }
   - { name: g, match: { method: "GET, POST" }, limit: 5/1m }
   - { name: h, match: { method: "!GET" }, limit: 5/1m }
@@ -197,7 +197,7 @@ run rules check syntax.yaml
 stands="is compared as it stands"
 part="a part such as :id or {id} $stands; write * for any one part of a path, and a list [/a, /b] \
 for several paths"
-is "patterns of others" "$code $err" "0 syntax.yaml:3:25: warning: '/v[0-9]+/x' is no regular \
+is "patterns of others" "$code $err" "0 syntax.yaml:3:25: warning: '/v[0-9]+/x' is not a regular \
 expression: all but * and ? $stands; write each path, as in [/a, /b], and * for any one part
 syntax.yaml:4:25: warning: '/users/:id/x': $part
 syntax.yaml:5:25: warning: '/users/{id}': $part
@@ -240,8 +240,8 @@ keys.yaml:5:5: warning: mode: enforce has no effect: the file says shadow, and t
 two counts
 keys.yaml:6:5: warning: a request without header.x-key is not limited; write {header.x-key|none}, \
 or match: { header.x-key: \"*\" } if that is meant
-keys.yaml:8:5: warning: no request can match: its key needs ip, which not excludes
-keys.yaml:9:23: warning: not exempts every request that has a path
+keys.yaml:8:5: warning: no request can match: its key needs ip, and every ip is under not
+keys.yaml:9:23: warning: every request that has a path is under not
 keys.yaml:10:5: warning: attribute 'header.x-forwarded-for'; did you mean ip?
 keys.yaml:11:5: warning: attribute 'headers.x-team'; did you mean header.x-team?
 keys.yaml:11:5: warning: attribute 'header.x_team'; did you mean header.x-team?

@@ -301,8 +301,7 @@ TEST(test_R1_a_loose_path_behind_a_long_parameter)
     memset(uri + 3, 'a', 3000);
     strcpy(uri + 3003, "/..;/login");
     struct weir_attr attr = { .name = "uri", .value = uri };
-    struct weir_ruling r =
-        check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
+    struct weir_ruling r = check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
     assert_allowed_by(r, "r");
 }
 

@@ -16,6 +16,21 @@ static void check_path(const char *path, size_t len)
     }
 }
 
+/* Loosely: one slash at the end, and nothing left to fold. */
+static void check_loose(const char *uri, size_t size)
+{
+    char *out = malloc(size + 2);
+
+    check(out != NULL);
+    size_t len = weir__uri_loose(uri, size, out, size + 2);
+    check(len >= 1 && len <= size + 2 && out[0] == '/' && out[len - 1] == '/');
+    for (size_t i = 0; i < len; i++) {
+        check((out[i] < 'A' || out[i] > 'Z') && out[i] != ';' && out[i] != '\\');
+        check(i == 0 || out[i] != '/' || out[i - 1] != '/');
+    }
+    free(out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *uri = malloc(size > 0 ? size : 1),
@@ -29,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!(len == 1 && out[0] == '*'))
         check_path(out, len);
     check(weir__uri_is_plain(uri, size) == (len == size && memcmp(uri, out, len) == 0));
+    check_loose(uri, size);
     free(uri);
     free(out);
     return 0;

@@ -6,6 +6,8 @@
 #include "module.h"
 
 #define LOOK_EVERY 1000 /* ms */
+#define AT_ONCE    32   /* guards: each may have work due, 25 us, and the worker has requests */
+#define GO_ON      20   /* ms later, with the next ones */
 
 static weir_time since;  /* changes before are of the workers before */
 static uint64_t *told;   /* the number of a guard's last change that was looked at, by its place */
@@ -49,18 +51,22 @@ static void look_at(ngx_log_t *log, const struct weir_guard_info *info, uint64_t
 
 static void look(ngx_event_t *event)
 {
+    static int64_t at; /* where it goes on */
     struct weir_table *table = ngx_weir_conf_of((ngx_cycle_t *)ngx_cycle)->table;
     struct weir_guard_info info;
     struct weir_guard *guard;
+    ngx_uint_t n = 0;
 
     if (ngx_exiting)
         return;
-    for (int64_t at = 0; table != NULL && weir_guard_next(table, &at, &guard);)
+    for (; n < AT_ONCE && table != NULL && weir_guard_next(table, &at, &guard); n++)
         if (make_room(at)) {
             weir_guard_get(guard, weir_table_now(table), &info);
             look_at(event->log, &info, &told[at]);
         }
-    ngx_add_timer(event, LOOK_EVERY);
+    if (n < AT_ONCE)
+        at = 0;
+    ngx_add_timer(event, n < AT_ONCE ? LOOK_EVERY : GO_ON);
 }
 
 void ngx_weir_breakers_start(ngx_cycle_t *cycle, const struct ngx_weir_conf *conf)

@@ -517,8 +517,12 @@ def test_N5_errors_of_upstreams_open_the_breaker(module):
 
 
 def test_N5_breakers_are_logged(module):
-    """Once, however many workers there are, and not again after a reload."""
+    """Once, however many workers there are, and not again after a reload; also where there are more
+    guards than a worker looks at in one go."""
+    others = "".join("  - { name: g%d, match: { uri: /g%d }, concurrency: 9 }\n" % (i, i)
+                     for i in range(70))
     rules = GUARDS.replace("60s", "100ms").replace("max: 2", "max: 100")
+    rules = rules.replace("guards:\n", "guards:\n" + others)
     http = """weir_rules rules.yaml;
               server { listen unix:backend;
                        location / { weir_check off; if ($arg_bad) { return 500; } return 200; } }"""

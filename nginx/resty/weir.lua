@@ -143,6 +143,7 @@ bool weir_enter_within(struct weir_guard *guard, const struct weir_ask *ask, int
                        struct weir_permit *permit, struct weir_decision *decision);
 bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
                weir_time now);
+int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key);
 ]]
 ffi.cdef(declarations)
 

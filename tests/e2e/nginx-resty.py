@@ -132,6 +132,25 @@ def test_N2_conn_counts_and_delays(library):
           "1 4", "false", "1 4", "3", "nil rejected", "0 1", "nil not found", "0 1", "0", "0 1")
 
 
+def test_N2_a_look_takes_no_permit(library):
+    """Somebody who asks meanwhile would be refused without need."""
+    code = """local weir, entered = require("resty.weir"), 0
+        local library = weir.library
+        weir.library = setmetatable({ weir_enter_within = function(...)
+            entered = entered + 1
+            return library.weir_enter_within(...)
+        end }, { __index = library })
+        local lim = require("resty.weir.conn").new("store", 1, 1, 0.5)
+        say(lim:incoming("a", false))
+        say(lim:incoming("a", true))
+        say(lim:incoming("a", false))
+        say(lim:incoming("a", true))
+        say(lim:leaving("a"))
+        say(lim:leaving("a"))
+        say(entered)"""
+    check(library, code, "0 1", "0 1", "0.5 2", "0.5 2", "1", "0", "2")
+
+
 def test_N2_keys_that_are_none(library):
     """No permit is taken, so none is lost."""
     code = """local lim = require("resty.weir.conn").new("store", 1, 0, 0.5)
@@ -241,7 +260,11 @@ def test_N2_a_killed_worker_gives_its_permits_back(library):
         }
         log_by_lua_block { if ngx.ctx.lim then ngx.ctx.lim:leaving("a") end }
         proxy_pass http://unix:{folder}/backend;
-    }"""
+    }
+    location = /look { content_by_lua_block {
+        local lim = require("resty.weir.conn").new("store", 2, 0, 1)
+        return ngx.exit(lim:incoming("a", false) and 204 or 429)
+    } }"""
     with resty(library, held, kills=True) as nginx, Backend(nginx) as backend:
         asks = [(nginx.send(), backend.accept()) for _ in range(2)]
         assert nginx.get().status == 429
@@ -250,6 +273,7 @@ def test_N2_a_killed_worker_gives_its_permits_back(library):
         asks.append((until_through(nginx, backend)))  # what has ended has left
         os.kill(nginx.workers()[0], signal.SIGKILL)
         until("another worker runs", nginx.workers)
+        until("a look sees it", lambda: nginx.get("/look").status == 204)
         until_through(nginx, backend)
 
 

@@ -62,6 +62,27 @@ local function exit(self, permit)
     weir.library.weir_exit(self.guard, permit, ffi.C.WEIR_IGNORED, weir.now())
 end
 
+local function count(self, key)
+    return tonumber(weir.library.weir_guard_key_in_flight(self.guard, weir.ask(key, 1).key))
+end
+
+-- How many the key would have with one more; or nil.  It takes no permit of the key: others may
+-- need that.  If there seems to be none, some may be of workers that have died: to enter without a
+-- key makes the guard look.
+local function look(self, key)
+    local most = math.min(floor(self.max + self.burst), PERMITS_MAX)
+    local conn = count(self, key) + 1
+
+    if conn > most then
+        local permit = enter(self, "")
+        if permit then
+            exit(self, permit)
+        end
+        conn = count(self, key) + 1
+    end
+    return conn <= most and conn or nil
+end
+
 -- 0 or the delay in seconds, and the key's requests in progress; or nil, "rejected".
 function _M.incoming(self, key, commit)
     local key, err = weir.key(key)
@@ -70,16 +91,19 @@ function _M.incoming(self, key, commit)
     if not key then
         return nil, err
     end
-    local permit, conn = enter(self, key)
-    if not permit then
+    local permit, conn
+    if commit then
+        permit, conn = enter(self, key)
+    else
+        conn = look(self, key)
+    end
+    if not conn then
         return nil, "rejected"
     end
-    if commit then
+    if permit then
         self.committed = true
         self.held[key] = self.held[key] or {}
         table.insert(self.held[key], permit)
-    else
-        exit(self, permit)
     end
     if conn > self.max then
         return self.unit_delay * floor((conn - 1) / self.max), conn
@@ -104,12 +128,7 @@ local function leave(self, key)
     if #permits == 0 then
         self.held[key] = nil
     end
-    local probe, conn = enter(self, key)
-    if not probe then -- others have all of them
-        return self.max + self.burst
-    end
-    exit(self, probe)
-    return conn - 1
+    return count(self, key)
 end
 
 -- Requests in progress after it; with its latency in seconds the next delays are nearer to that.

@@ -226,6 +226,9 @@ function _M.key(key)
     if is_cut() then
         return nil, CUT
     end
+    if key == "" then -- to a guard that is no key, and any number of them would pass
+        return nil, "empty key"
+    end
     if kind == "string" or kind == "number" then
         return tostring(key)
     end

@@ -157,11 +157,15 @@ def test_N2_keys_that_are_none(library):
         for i = 1, 3 do say(lim:incoming(nil, true)) end
         say(lim:leaving(nil))
         say(lim:incoming({}, true))
+        for i = 1, 2 do say(lim:incoming("", true)) end
+        say(lim:leaving(""))
         say(lim:incoming("nil", true))
         say(require("resty.weir.req").new("store", 1, 0):incoming(nil, true))
+        say(require("resty.weir.req").new("store", 1, 0):incoming("", true))
         say(require("resty.weir.count").new("store", 1, 60):uncommit(true))"""
     no = "nil a key is a string or a number, not a "
-    check(library, code, *["nil nil key"] * 4, no + "table", "0 1", "nil nil key", no + "boolean")
+    check(library, code, *["nil nil key"] * 4, no + "table", *["nil empty key"] * 3, "0 1",
+          "nil nil key", "nil empty key", no + "boolean")
 
 
 def test_N1_long_windows_and_low_rates(library):

@@ -279,6 +279,9 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
 {
     struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
 
+    if (conf->rules == NULL && conf->fleet != NULL)
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "weir: weir_fleet does nothing: it is for rules, and there is no weir_rules");
     if (conf->rules == NULL)
         return NGX_OK;
     if (conf->rules->across != NULL && conf->fleet == NULL)

@@ -195,6 +195,9 @@ def test_N4_a_fleet_that_is_missing_or_misspelt(module):
     with nginx_with(module, RULES % "share", "weir_rules rules.yaml;", SERVER) as nginx:
         code, said = nginx.test()
         assert code == 0 and 'rule "hourly" is across the fleet' in said, said
+        nginx.configure(http="weir_fleet redis://127.0.0.1:1;")
+        code, said = nginx.test()
+        assert code == 0 and "weir_fleet does nothing" in said, said
         assert nginx.statuses(21, "/?user=ann") == [200] * 20 + [429]  # this host's whole limit
         for wrong in ["nonsense"] + ["redis://127.0.0.1 " + word for word in (
                 "parts=2", "weight=0", "weight=1000001", "nodes=0", "nodes=1000001",

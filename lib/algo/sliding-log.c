@@ -328,20 +328,31 @@ int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t unit
     return take_out(plan, state, units, at, at);
 }
 
+/* Those stamped `from` to `to`, if nobody came after them. */
+static int64_t newest(const struct weir_plan *plan, const struct state *s, weir_time from,
+                      weir_time to)
+{
+    struct ring r = open_state(plan, s);
+
+    return passed(plan, s, &r, to) < r.used ? 0 : r.used - passed(plan, s, &r, from - 1);
+}
+
 /* An ask that was overtaken is stamped a little later than its turn.  Behind a promise only the
- * very stamp will do: those that leave before it are dropped.  Of a chain the newest go. */
+ * very stamp will do: those that leave before it are dropped.  Of a chain only the newest can go:
+ * if others came since, the ask stands. */
 static void give_unused(const struct weir_plan *plan, void *state,
                         const struct weir__unused *unused, weir_time now)
 {
     struct ring r = open_state(plan, state);
-    weir_time turn = unused->turn, late = is_promised(&r, r.seen) ? 0 : WEIR__LATE_MAX;
+    weir_time turn = unused->turn, late = is_promised(&r, r.seen) ? 0 : WEIR__LATE_MAX,
+              to = turn > INT64_MAX - late ? turn : turn + late;
 
     if (gone_at(plan, turn) <= weir__int_most(now, r.seen))
         return;
     if (plan->nodes != NULL)
-        give(plan, state, unused->units, now);
+        give(plan, state, weir__int_least(unused->units, newest(plan, state, turn, to)), now);
     else
-        take_out(plan, state, unused->units, turn, turn > INT64_MAX - late ? turn : turn + late);
+        take_out(plan, state, unused->units, turn, to);
 }
 
 static int64_t fewer(const struct weir_plan *a, const struct weir_plan *b)

@@ -373,16 +373,16 @@ class SlidingLog(Key):
         self.units = (self.live(self.seen) + [self.turn] * units)[-self.limit.count:]
 
     def give_unused(self, units, _, turn, now):
-        """As a sliding window; of a log that is a chain the newest go."""
+        """As a sliding window; of a log that is a chain only the newest can go."""
         if turn + self.limit.period <= max(now, self.seen):
             return
         last = turn if self.is_promised(0) else turn + SECOND
         place = sum(at < turn for at in self.units)
         there = sum(turn <= at <= last for at in self.units)
-        if self.limit.count > CHAIN:
-            self.give(units, now)
-        else:
+        if self.limit.count <= CHAIN:
             del self.units[place:place + min(units, there)]
+        elif place + there == len(self.units):
+            self.give(min(units, there), now)
 
     def is_promised(self, now):
         return self.turn > max(now, self.seen)

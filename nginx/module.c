@@ -74,7 +74,7 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
                       "weir: the table was truncated: requests are refused until a reload");
     if (table == NULL || !whole)
         return NGX_OK;
-    if (ngx_weir_conn_start(cycle, table) != NGX_OK)
+    if (ngx_weir_held_start(cycle, table) != NGX_OK)
         return NGX_ERROR;
     ngx_weir_fleet_start(cycle, ngx_weir_conf_of(cycle));
     ngx_weir_breakers_start(cycle, ngx_weir_conf_of(cycle));

@@ -11,6 +11,7 @@
  *     stream.c   the module for stream {}, a file of its own
  *     req.c      weir_req: asks, waits in a timer, gives back
  *     conn.c     weir_conn: permits by key
+ *     held.c     permits that requests hold: renewed while they last
  *     wait.c     requests that wait, for their turn or in the queue of a guard
  *     fleet.c    weir_fleet: units of the fleet, for rules across it
  *     rules.c    weir_rules: a rule file, and where a request's attributes come from
@@ -257,9 +258,11 @@ ngx_int_t ngx_weir_req_ask(ngx_http_request_t *r, const struct ngx_weir_loc *loc
 void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
 ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part);
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
+
+/* held.c */
 void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r); /* it is renewed now */
 void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now); /* does it wait for its client? */
-ngx_int_t ngx_weir_conn_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
+ngx_int_t ngx_weir_held_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
 
 /* attributes.c.  NGX_OK, or a status. */
 ngx_int_t ngx_weir_describe(ngx_http_request_t *r, const struct ngx_weir_rules *rules,

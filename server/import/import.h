@@ -5,6 +5,7 @@
  *     conf.c               bytes to directives, with the files they include
  *     patterns.c           regular expressions, names with stars, networks: as patterns of rules
  *     geo.c                the networks of a geo's values
+ *     map.c                the conditions of a map's results
  *     zone-keys.c          a key with its maps and geos: cases with conditions and a plain key
  *     locations.c          the requests that reach some of them, as conditions
  *     servers.c            the same of ports and servers
@@ -173,9 +174,18 @@ const char *weir__value_want(struct weir__import *import, const char *name);
 /* The cases of a zone's key in which it is not empty.  `at` is the directive with the key. */
 struct weir__case *weir__value_cases(struct weir__import *import, const char *expression,
                                      const struct weir__directive *at);
+/* Likewise, but of any value, `depth` maps deep.  NULL: rules cannot express it. */
+struct weir__case *weir__expression_cases(struct weir__import *import, const char *expression,
+                                          const struct weir__directive *at, int depth);
 /* One more, at the end of a list. */
 struct weir__case *weir__case_add(struct weir__import *import, struct weir__case ***end);
-/* geo.c -- NULL: conditions cannot express it. */
+/* One value after the other.  False: they have too many parts. */
+bool weir__case_append(struct weir__case *to, const struct weir__case *more);
+size_t weir__cases_count(const struct weir__case *cases);
+bool weir__has_letters(const char *text);
+/* map.c, geo.c -- NULL: conditions cannot express it. */
+struct weir__case *weir__map_cases(struct weir__import *import, const struct weir__directive *at,
+                                   int depth);
 struct weir__case *weir__geo_cases(struct weir__import *import, const struct weir__directive *at);
 /* The rule's key; "": everybody is counted together. */
 const char *weir__value_template(struct weir__import *import, const struct weir__case *value);

@@ -290,10 +290,10 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
                        const struct weir__template_part *part)
 {
     const char *name = part->attribute;
-    const struct weir__condition *not = condition_on(rule->except, rule->excepts, name);
+    const struct weir__condition *except = condition_on(rule->except, rule->excepts, name);
     bool matched = condition_on(rule->match, rule->matches, name) != NULL;
 
-    if (not &&not ->patterns[0].kind == WEIR__PRESENT && part->fallback == NULL)
+    if (except && except->patterns[0].kind == WEIR__PRESENT && part->fallback == NULL)
         weir__doubt(r, rule->mark,
                     "no request can match: its key needs %s, and every %s is under not", name,
                     name);
@@ -313,11 +313,12 @@ static void doubt_key(const struct weir__doubting *r, const struct weir__rule_dr
 {
     struct weir__template t;
 
-    for (const char *at = rule->key; at && (at = strchr(at, '{')) != NULL; at++)
-        doubt_name(r, rule->mark, at + 1, strcspn(at + 1, "}/|"));
-    if (rule->n_limits == 0 || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
-        return; /* a guard's says whose requests are shed together */
+    if (weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
+        return;
     for (size_t i = 0; i < t.n; i++)
+        doubt_name(r, rule->mark, t.parts[i].attribute, strlen(t.parts[i].attribute));
+    /* a guard's key says whose requests are shed together */
+    for (size_t i = 0; i < t.n && rule->n_limits > 0; i++)
         doubt_part(r, rule, &t.parts[i]);
     weir__template_free(&t);
 }

@@ -231,6 +231,7 @@ rules:
   - { name: j, key: "{ip}", cost: 0, limit: 5/1m }
   - { name: k, key: "{ip}", algorithm: sliding-window, limit: 100/day }
   - { name: l, key: "{ip}", algorithm: sliding-window, limit: [100/day, 9/1m] }
+  - { name: m, key: "{{}}{ip}", limit: 5/1m }
 END
 run rules check keys.yaml
 is "keys that a client chooses, and rules that do nothing" "$code $err" "0 keys.yaml:4:5: warning: \

@@ -53,7 +53,7 @@ static bool is_tighter(const struct weir_limit *a, const struct weir_limit *b)
     if (burst_a > burst_b)
         return false;
     if (is_bucket(a) && is_bucket(b))
-        return (__int128)a->count * b->period <= (__int128)b->count * a->period;
+        return (weir__i128)a->count * b->period <= (weir__i128)b->count * a->period;
     return is_same_window(a, b) && a->count <= b->count;
 }
 
@@ -79,12 +79,20 @@ static bool are_same(const struct weir__condition *a, size_t n, const struct wei
     return n == m;
 }
 
+/* Whether b refuses for other reasons than its limits too: when the table is full, or while its
+ * fleet's Redis is away. */
+static bool is_stricter(const struct weir__rule_draft *b, const struct weir__rule_draft *a)
+{
+    return (b->closed && !a->closed) ||
+           (b->fleet && (a->when_alone != b->when_alone || a->within != b->within));
+}
+
 /* Whether a applies to all that b applies to, and counts it alike. */
 static bool covers(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
 {
     return a->mode == WEIR_ENFORCE && b->mode == WEIR_ENFORCE && strcmp(a->key, b->key) == 0 &&
            a->cost == 1 && b->cost == 1 && !a->cost_attribute && !b->cost_attribute &&
-           a->fleet == b->fleet && a->loose == b->loose &&
+           a->fleet == b->fleet && a->loose == b->loose && !is_stricter(b, a) &&
            ((a->matches == 0 && a->excepts == 0) ||
             (are_same(a->match, a->matches, b->match, b->matches) &&
              are_same(a->except, a->excepts, b->except, b->excepts)));

@@ -278,6 +278,19 @@ tighter.yaml:13:12: warning: 0.0.0.0/0 is every IPv4 address: no rule limits any
 tighter.yaml:13:12: warning: '10.1.2.3' is under deny as well, and deny wins
 tighter.yaml:13:39: warning: 'bob' is under deny as well, and deny wins
 tighter.yaml:14:11: warning: ::/0 is every IPv6 address: all are refused, for ever"
+cat >"$dir/stricter.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, limit: 5/1m, key: "{ip}" }
+  - { name: b, limit: 9/1m, key: "{ip}", when_full: closed }
+  - { name: c, limit: 5/1m, across: fleet, when_alone: open }
+  - { name: d, limit: 9/1m, across: fleet, when_alone: closed }
+  - { name: e, limit: 9/1m, across: fleet, when_alone: open }
+END
+run rules check stricter.yaml
+is "limits that refuse when the table is full or Redis away" \
+    "$code $(printf '%s' "$err" | grep 'never refuses')" \
+    "0 stricter.yaml:7:5: warning: it never refuses: the rule 'c' $same"
 {
     printf 'version: 1\nrules:\n  - { name: r, limit: 9/s }\nguards:\n'
     printf '  - { name: g0, concurrency: 1, mode: "off" }\n'

@@ -211,33 +211,45 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     return weir__grant(d, wait);
 }
 
-static void pay_back(const struct weir_plan *plan, void *state, weir__i128 back, weir_time now)
+/* As of *now, which becomes the present if the caller was stopped. */
+static struct heat open_at(const struct weir_plan *plan, const struct state *s, weir_time *now)
 {
-    struct heat h = open_state(plan, state);
+    struct heat h = open_state(plan, s);
 
-    if (is_early(state, &h, now))
-        follow_clock(plan, state, &h, &now);
-    cool(plan, &h, now);
-    weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts - back;
+    if (is_early(s, &h, *now))
+        follow_clock(plan, s, &h, now);
+    cool(plan, &h, *now);
+    return h;
+}
+
+static void pay_back(const struct weir_plan *plan, struct heat *h, weir__i128 back, weir_time now,
+                     struct state *s)
+{
+    weir__i128 parts = (weir__i128)h->next * (weir__i128)plan->by_scale.by + h->parts - back;
     weir__i128 paid = (weir__i128)now * (weir__i128)plan->by_scale.by;
+
     if (parts < paid)
         parts = paid;
     weir__i128 next = parts / (weir__i128)plan->by_scale.by;
-    h.parts = (uint64_t)(parts - next * (weir__i128)plan->by_scale.by);
-    h.next = next > INT64_MAX ? INT64_MAX : (weir_time)next;
-    close_state(plan, &h, now, state);
+    h->parts = (uint64_t)(parts - next * (weir__i128)plan->by_scale.by);
+    h->next = next > INT64_MAX ? INT64_MAX : (weir_time)next;
+    close_state(plan, h, now, s);
 }
 
 /* Debt goes back at the full-rate price; the warmth that the units made stays. */
 static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
-    pay_back(plan, state, (weir__i128)units * plan->price, now);
+    struct heat h = open_at(plan, state, &now);
+
+    pay_back(plan, &h, (weir__i128)units * plan->price, now, state);
 }
 
 static void give_unused(const struct weir_plan *plan, void *state,
                         const struct weir__unused *unused, weir_time now)
 {
-    pay_back(plan, state, weir__debt_unused(plan, unused, now), now);
+    struct heat h = open_at(plan, state, &now);
+
+    pay_back(plan, &h, weir__debt_unused(plan, unused, now), now, state);
 }
 
 /* As in Guava, savings stay the same share of their maximum, and debt the same time. */

@@ -98,6 +98,26 @@ TEST(test_units_given_back_late_are_only_those)
         }
 }
 
+/* Time has paid for it, and others have spent all since. */
+TEST(test_T1_a_settle_that_was_stopped_on_its_way_gives_nothing_back)
+{
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < (narrow ? ANY_TABLE : COUNT_OF(limits)); i++) {
+            OWN(weir_table) *table = table_at(narrow, NOW);
+            struct weir_limiter *limiter = limiter_of(table, "l", limits[i]);
+            struct weir_ask ask = ask_of("k", 5, NOW);
+            struct weir_reservation r;
+            struct weir_decision d;
+            ask.wait_max = 10 * S;
+            assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
+            present += STOP;
+            struct weir_decision before = spend(limiter, "k");
+            assert_true(weir_settle(&r, 0, NOW));
+            d = take(limiter, "k", 1, present);
+            assert_same_decision(&d, &before);
+        }
+}
+
 TEST(test_T1_an_ask_that_was_stopped_counts_as_of_the_present)
 {
     for (int narrow = 0; narrow < 2; narrow++)

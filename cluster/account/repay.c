@@ -5,11 +5,6 @@
 #include "cluster/account/draw-size.h"
 #include "cluster/account/layout.h"
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t less(int64_t a, int64_t b)
 {
     return a > b ? a - b : 0;
@@ -38,11 +33,11 @@ void weir__demand_look(struct weir__demand *d, const struct weir_plan *plan, con
 {
     int64_t epoch = weir__draw_terms(plan).life / WEIR_MICROSECOND, us = now / WEIR_MICROSECOND;
     int64_t start = us - us % epoch;
-    int64_t owed =
-        least(owed_at(plan, state, now) / weir__account_rate(plan), WEIR__DEMAND_DEBT_MAX);
+    int64_t owed = weir__int_least(owed_at(plan, state, now) / weir__account_rate(plan),
+                                   WEIR__DEMAND_DEBT_MAX);
 
     if (start == d->life_since) {
-        d->least = least(d->least, owed);
+        d->least = weir__int_least(d->least, owed);
         return;
     }
     d->life_since = start;
@@ -59,7 +54,7 @@ static int64_t owed_since(const struct weir_plan *plan, const struct weir__deman
 
     return repay->drawn_at / WEIR_MICROSECOND < d->life_since - epoch
                ? 0
-               : least(d->least_before, d->least);
+               : weir__int_least(d->least_before, d->least);
 }
 
 /* Parts that count again. */
@@ -112,7 +107,7 @@ static int64_t repay_window(const struct weir_plan *plan, struct weir__window_st
     if (now >= s->end || s->used > plan->limit.count ||
         !is_of_window(plan, s->end, repay->drawn_at))
         return 0;
-    int64_t back = least(repay->units, s->used);
+    int64_t back = weir__int_least(repay->units, s->used);
     s->used -= back;
     return back;
 }

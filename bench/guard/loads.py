@@ -75,8 +75,8 @@ def worst(found):
 def tables(found):
     return (["Poisson arrivals, exponential work of 20 ms, no contention, a target of 250 ms.", "",
              "![refused and goodput by load](guards-load.svg)", "",
-             "Refused while less comes than can be done, in %, at the number of workers (in brackets) "
-             "at which most are:", ""]
+             "Refused below the capacity, in %, at the number of workers (in brackets) that refuses "
+             "most:", ""]
             + worst(found)
             + ["", "Refused, in %: mean, and the most of any seed.", ""]
             + table(found, 0, lambda v: "%.2f, %.1f" % (mean(v), max(v)))

@@ -35,7 +35,8 @@ struct weir_fleet_options {
     const char *node; /* this host's; NULL: the host's name and four digits of its table's */
     int64_t weight;   /* of this host among all: its part while Redis is away; 0: 1 */
     /* How many hosts there are, for one that starts while Redis is away and has not been told its
-     * part in the last 7 days: it is 1/nodes then.  0: none, so `share` lets nothing pass */
+     * part in the last 7 days: it is 1/nodes then.  0: not said; then it has no part,
+     * and `share` lets nothing pass */
     int64_t nodes;
     /* Called in a thread of its own with each version of the fleet's rules (weir fleet rules set);
      * returns 0, or a weir_code and the reason: then the version before stays.  NULL: the fleet's

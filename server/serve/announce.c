@@ -160,12 +160,16 @@ static void warn_of_no_fleet(const struct weir__server *server)
     size_t n;
     const char *rule = weir__lonely_rule(server->engine, &n);
     const struct weir__settings *s = server->settings;
+    const char *set = *s->fleet_node        ? "fleet-node"
+                      : *s->fleet_name      ? "fleet-name"
+                      : s->fleet_nodes != 0 ? "fleet-nodes"
+                                            : NULL;
 
-    if (*s->fleet_node || *s->fleet_name)
+    if (set)
         weir__complain("serve",
                        "warning: %s is set, and fleet, the URL of a Redis, is not: this server is "
                        "in no fleet",
-                       *s->fleet_node ? "fleet-node" : "fleet-name");
+                       set);
     if (rule)
         weir__complain(
             "serve",

@@ -527,6 +527,11 @@ def test_D5_a_table_that_was_in_a_fleet_counts_alone_without(weir):
             assert allowed == 20, allowed
 
 
+def test_R14_a_number_of_nodes_without_a_fleet_does_nothing(weir):
+    with Server(weir, "--fleet-nodes", "4", rules=RULES) as a:
+        assert "fleet-nodes is set, and fleet" in a.complaints(), a.complaints()
+
+
 def test_D3_a_server_that_stands_by_is_not_alone(weir):
     with tempfile.TemporaryDirectory() as folder, Redis() as redis:
         table = folder + "/table"

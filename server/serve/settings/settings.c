@@ -77,8 +77,8 @@ const struct weir__option weir__settings_rows[] = {
         "this node's weight: its part of each limit, beside others', while Redis is away"),
     ROW(NULL, COUNT, "fleet-nodes", fleet_nodes, "0", 0, 1000000, "N",
         "how many nodes there are: a new one that starts while Redis is away uses 1/N of each "
-        "limit; "
-        "0: not known, and `when_alone: share` lets nothing pass there until Redis has answered"),
+        "limit; 0: not known, and `when_alone: share` lets nothing pass there until Redis has "
+        "answered"),
 
     ROW("access", SECRET, "admin-token", admin_token, "", 0, 0, "SECRET",
         "grants all rights; no flag, because others can read flags: use the environment or a file"),

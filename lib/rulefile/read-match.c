@@ -128,7 +128,7 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node,
         r, node,
         "no path looks like this: queries are cut off, %%XX is decoded, // and .. are resolved; "
         "write %s",
-        len ? weir__quote(plain, len).text : "it so");
+        len ? weir__quote(plain, len).text : "it that way");
     return false;
 }
 
@@ -169,7 +169,7 @@ static bool check_host(struct weir__reader *r, const struct weir__node *node,
     weir__say(r, node,
               "no host looks like this: letters become lower case, a port and a dot at the end are "
               "cut off; write %s",
-              len ? weir__quote(plain, len).text : "it so");
+              len ? weir__quote(plain, len).text : "it that way");
     return false;
 }
 

@@ -151,7 +151,8 @@ static void doubt_method(const struct weir__doubting *r, const struct weir__cond
                     SHOWN(p), p->text + 1);
     else if (strpbrk(p->text, ", |/"))
         weir__doubt(r, c->mark,
-                    "no request has the method %s; of several write a list: [GET, POST]", SHOWN(p));
+                    "no request has the method %s; write a list for several: [GET, POST]",
+                    SHOWN(p));
     else if (strcasecmp(p->text, "all") == 0 || strcasecmp(p->text, "any") == 0)
         weir__doubt(r, c->mark, "no request has the method %s; leave out method for all", SHOWN(p));
     else if (near)

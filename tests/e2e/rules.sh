@@ -208,7 +208,7 @@ syntax.yaml:6:25: warning: '/api/' is that page alone; write \"/api/**\" for all
 syntax.yaml:6:25: warning: '/v1/*' goes one part deep; write \"/v1/**\" for all below it, or \
 { glob: \"/v1/*\" } if that is meant
 syntax.yaml:8:25: warning: the * in the prefix '/api/*' $stands; write a glob
-syntax.yaml:9:25: warning: no request has the method 'GET, POST'; of several write a list: \
+syntax.yaml:9:25: warning: no request has the method 'GET, POST'; write a list for several: \
 [GET, POST]
 syntax.yaml:10:25: warning: no request has the method '!GET'; for all others write not: \
 { method: GET }

@@ -72,12 +72,15 @@ if now >= till then
   holder, till = '', now
 end
 
--- The first is heard from now on, if nothing says when it was: a server short of memory may have
--- dropped that key, and nobody else could have the lock.
+-- Waiters are heard from now on, if nothing says when they were: a server short of memory may have
+-- dropped that key, and those who are gone would keep their places.
 local function tidy_line()
-  local first = redis.call('ZRANGE', line, 0, 0)[1]
-  if first and not redis.call('ZRANK', heard, first) then
-    hear(first)
+  if redis.call('ZCARD', heard) < redis.call('ZCARD', line) then
+    for _, who in ipairs(redis.call('ZRANGE', line, 0, -1)) do
+      if not redis.call('ZRANK', heard, who) then
+        hear(who)
+      end
+    end
   end
   local newest = tonumber(redis.call('ZREVRANGE', heard, 0, 0, 'WITHSCORES')[2])
   if not newest then

@@ -364,10 +364,11 @@ def test_D7_waiters_in_order_at_every_door(weir):
 
 def test_D7_a_redis_that_has_dropped_keys_keeps_nobody_out(weir):
     """Short of memory, it may drop any of a lock's keys: here the one that says when waiters were
-    heard.  The first in line is gone, and has been heard by nobody."""
+    heard.  All in line are gone, have been heard by nobody, and lose their places together."""
     with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 5) as a, a.resp() as resp:
         joined(a)
-        redis.client("ZADD", "weir:{lock:nightly}:line", 1, "gone")
+        gone = [word for n in range(100) for word in (n, "gone%d" % n)]
+        redis.client("ZADD", "weir:{lock:nightly}:line", *gone)
         lock = resp.json("WEIR.LOCK", "nightly", "WAIT", 30000)
         assert lock["held"], lock
 

@@ -14,7 +14,7 @@
 #include "base/utf8.h"
 
 #define LINGER (600 * WEIR_SECOND) /* of a plan that was replaced */
-#define LOOK   (60 * WEIR_SECOND)  /* between looks for such that have lingered */
+#define LOOK   (60 * WEIR_SECOND)  /* between looks for plans that have lingered */
 
 static const struct weir_guard_options defaults;
 

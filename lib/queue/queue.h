@@ -125,7 +125,7 @@ static inline bool weir__queue_is_empty(const struct weir_queue *queue)
     return weir__get(&queue->length) == 0 && weir__get(&queue->n_late) == 0;
 }
 
-/* Removes all waiters (WEIR_CANCELLED), linked by `next`. */
+/* Removes all waiters, linked by `next`: WEIR_CANCELLED, or WEIR_LATE if they were set aside. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
 
 /* queue-options.c */

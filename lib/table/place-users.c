@@ -1,8 +1,8 @@
 /* place-users.c -- which processes use a limiter or a guard.
  *
- * Of each place a bit for each holder (registry.h), and in each process how often it uses what is
- * there.  All words of a place that say how it was left are written by processes whose bit is set:
- * as long as it is, the place cannot go to another name, however long the process is stopped.
+ * Each place has a bit for each holder (registry.h), and each process counts its own uses of it.
+ * Only a process whose bit is set writes the words that say how a place was left: as long as it is
+ * set, the place cannot go to another name, however long the process is stopped.
  *
  * Holder 0 stands for those that have no place of their own: once set, that bit stays until
  * a process is alone with the table.
@@ -24,7 +24,7 @@ static void clear_user(struct weir_table *table, uint32_t place, uint32_t holder
         __atomic_fetch_and(bits, ~bit, __ATOMIC_SEQ_CST);
 }
 
-/* Except the one; of none WEIR__HOLDERS. */
+/* Others than `holder`; WEIR__HOLDERS is nobody. */
 static bool has_users_but(const struct weir_table *table, uint32_t place, uint32_t holder)
 {
     uint64_t any = 0;

@@ -328,13 +328,18 @@ int64_t weir__log_return(const struct weir_plan *plan, void *state, int64_t unit
     return take_out(plan, state, units, at, at);
 }
 
-/* Those stamped `from` to `to`, if nobody came after them. */
+/* Those stamped `from` to `to`, if they are the newest and all of one instant: else those of others
+ * cannot be told apart. */
 static int64_t newest(const struct weir_plan *plan, const struct state *s, weir_time from,
                       weir_time to)
 {
     struct ring r = open_state(plan, s);
+    int64_t begin = passed(plan, s, &r, from - 1);
 
-    return passed(plan, s, &r, to) < r.used ? 0 : r.used - passed(plan, s, &r, from - 1);
+    if (begin >= r.used)
+        return 0;
+    weir_time last = stamp(plan, s, &r, r.used - 1);
+    return last <= to && stamp(plan, s, &r, begin) == last ? r.used - begin : 0;
 }
 
 /* An ask that was overtaken is stamped a little later than its turn.  Behind a promise only the

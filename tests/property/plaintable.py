@@ -373,7 +373,8 @@ class SlidingLog(Key):
         self.units = (self.live(self.seen) + [self.turn] * units)[-self.limit.count:]
 
     def give_unused(self, units, _, turn, now):
-        """As a sliding window; of a log that is a chain only the newest can go."""
+        """As a sliding window; of a log that is a chain only the newest can go, if they are of one
+        instant."""
         if turn + self.limit.period <= max(now, self.seen):
             return
         last = turn if self.is_promised(0) else turn + SECOND
@@ -381,7 +382,7 @@ class SlidingLog(Key):
         there = sum(turn <= at <= last for at in self.units)
         if self.limit.count <= CHAIN:
             del self.units[place:place + min(units, there)]
-        elif place + there == len(self.units):
+        elif len(set(self.units[place:])) == 1:
             self.give(min(units, there), now)
 
     def is_promised(self, now):

@@ -258,6 +258,8 @@ TEST(test_settling_takes_nothing_from_others)
         { "sliding-log 10/10s", 0, 9 * S, 9500 * WEIR_MILLISECOND, 10 * S, 5, 5, 5 },
         /* A chain, in which only the newest could go: the five stand until they expire. */
         { "sliding-log 100/10s", 0, 9 * S, 9500 * WEIR_MILLISECOND, 10 * S, 5, 90, 95 },
+        /* Within a second they could be of an ask that was overtaken, and are not. */
+        { "sliding-log 100/1s", 0, 900 * WEIR_MILLISECOND, 950 * WEIR_MILLISECOND, S, 60, 35, 40 },
         { "sliding-window 10/10s", 0, 9 * S, 9500 * WEIR_MILLISECOND, 11 * S, 5, 5, 5 },
         { "sliding-window 10/10s edge=loose", 0, 9 * S, 9500 * WEIR_MILLISECOND, 10 * S, 5, 5, 5 },
         /* The window began a second before; at 11 s there is a new one. */
@@ -310,5 +312,23 @@ TEST(test_settling_finds_an_ask_that_was_overtaken)
         weir_time turn = NOW + 2 * S + d.wait;
         assert_true(weir_settle(&r, 0, NOW + 3 * S));
         assert_int_equal(left(limiter, "k", turn), 4);
+    }
+}
+
+/* A chain can only tell that it was overtaken if all that came since are of one instant. */
+TEST(test_settling_a_long_log_finds_an_ask_that_was_overtaken)
+{
+    OWN(weir_table) *table = private_table(false, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-log 100/10s");
+    struct weir_ask late = ask_of("k", 5, NOW + S / 2);
+    struct weir_reservation r;
+    struct weir_decision d;
+
+    for (int others = 0; others < 2; others++) {
+        weir_time then = NOW + S + others * S / 4;
+        assert_true(take(limiter, "k", 1, then).allowed);
+        assert_true(weir_reserve(limiter, &late, WEIR_FOREVER, &r, &d));
+        assert_true(weir_settle(&r, 0, NOW + 2 * S));
+        assert_int_equal(left(limiter, "k", NOW + 2 * S), others ? 93 : 99);
     }
 }

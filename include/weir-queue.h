@@ -114,7 +114,7 @@ WEIR_API bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue
  * waiter->turn is called later, by whichever thread calls weir_enter_poll, weir_exit_next or
  * weir_enter_wait, with the permit filled in if the reason is WEIR_GRANTED.  Until then, or until
  * weir_queue_cancel, the waiter, the permit and the bytes of ask->key must stay.  A turn may call
- * all of these; others that had theirs in the same call are told when it returns. */
+ * all of these; others that had theirs in the same call are told when it returns, or waits. */
 WEIR_API bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
                                const struct weir_ask *ask, struct weir_waiter *waiter,
                                struct weir_permit *permit, struct weir_decision *decision);

@@ -103,16 +103,6 @@ static struct weir_waiter *offer_turns(struct weir_guard *guard, struct weir_que
     return others;
 }
 
-static void tell(struct weir_guard *guard, struct weir_waiter *gone)
-{
-    for (struct weir_waiter *next; gone != NULL; gone = next) {
-        next = gone->next;
-        gone->next = NULL;
-        count_late(guard, (enum weir_reason)gone->reason);
-        gone->turn(gone, (enum weir_reason)gone->reason);
-    }
-}
-
 /* This thread's list of waiters to tell: `mine`, or an earlier one, if this call is in a turn. */
 static struct weir__telling *begin_telling(struct weir_queue *queue, struct weir__telling *mine)
 {
@@ -139,28 +129,38 @@ static void end_telling(struct weir_queue *queue, const struct weir__telling *mi
     pthread_mutex_unlock(&queue->lock);
 }
 
+static void append(struct weir__waiters *to, struct weir_waiter *gone)
+{
+    *(to->first != NULL ? &to->last->next : &to->first) = gone;
+    for (; gone != NULL; gone = gone->next)
+        to->last = gone;
+}
+
 /* Those that a turn lets in, because it exits at once, are told when it is over: otherwise a
- * thousand waiters could mean a thousand nested calls.  Other threads go on: a turn may take
- * long. */
+ * thousand waiters could mean a thousand nested calls.  `at_once`: this thread is going to wait,
+ * perhaps for them.  Other threads go on: a turn may take long. */
+static void tell(struct weir_guard *guard, struct weir_queue *queue, struct weir_waiter *gone,
+                 bool at_once)
+{
+    struct weir__telling mine = { .thread = pthread_self() }, *t = begin_telling(queue, &mine);
+
+    append(&t->all, gone);
+    for (struct weir_waiter *w; (t == &mine || at_once) && (w = t->all.first) != NULL;) {
+        t->all.first = w->next;
+        w->next = NULL;
+        count_late(guard, (enum weir_reason)w->reason);
+        w->turn(w, (enum weir_reason)w->reason);
+    }
+    if (t == &mine)
+        end_telling(queue, &mine);
+}
+
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     struct weir_waiter *others = offer_turns(guard, queue, now);
-    struct weir__telling mine = { .thread = pthread_self() };
 
-    if (others == NULL)
-        return;
-    struct weir__telling *t = begin_telling(queue, &mine);
-    *(t->all.first != NULL ? &t->all.last->next : &t->all.first) = others;
-    for (t->all.last = others; t->all.last->next != NULL;)
-        t->all.last = t->all.last->next;
-    if (t != &mine)
-        return;
-    for (struct weir_waiter *w; (w = mine.all.first) != NULL;) {
-        mine.all.first = w->next;
-        w->next = NULL;
-        tell(guard, w);
-    }
-    end_telling(queue, &mine);
+    if (others != NULL)
+        tell(guard, queue, others, false);
 }
 
 /* -------------------------------------------------------------- joining ---- */
@@ -284,9 +284,10 @@ static void serve_others(struct wait *w, weir_time now)
 {
     struct weir_waiter *others = offer_turns(w->guard, w->queue, now);
 
-    if (others != NULL)
-        stop_polling(w, now);
-    tell(w->guard, others);
+    if (others == NULL)
+        return;
+    stop_polling(w, now);
+    tell(w->guard, w->queue, others, true);
 }
 
 static void sleep_a_while(struct wait *w, weir_time span)
@@ -319,9 +320,11 @@ static bool give_up(struct wait *w)
 /* Waits; returns why it ended. */
 static enum weir_reason wait_for_turn(struct wait *w)
 {
-    weir_time deadline = w->sleeper.waiter.deadline, now = now_of(w->guard, w->clock);
+    weir_time deadline = w->sleeper.waiter.deadline;
     bool gave_up = false;
 
+    tell(w->guard, w->queue, NULL, true); /* it may be in a turn, and others have theirs */
+    weir_time now = now_of(w->guard, w->clock);
     while (!is_done(w) && !gave_up) {
         bool over = deadline != 0 && now >= deadline;
         if (may_poll(w) || over) {

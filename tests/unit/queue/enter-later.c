@@ -300,3 +300,56 @@ TEST_WITH(test_L11_turns_that_end_at_once_are_not_one_inside_the_other, set_up_v
     assert_int_equal(turns_had, MANY);
     assert_int_equal(in_flight(), 0);
 }
+
+/* In its turn it waits for another permit. */
+static void wait_in_its_turn(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    struct visitor *v = (struct visitor *)waiter;
+    struct weir_ask ask = { .cost = 1, .wait_max = S };
+    struct weir_decision d;
+
+    note_turn(waiter, reason);
+    assert_true(weir_enter_wait(guard, queue, &ask, &jumping, &held[7], &d));
+    assert_true(weir_exit_next(guard, queue, &held[7], WEIR_SUCCEEDED, now));
+    assert_int_equal(v->told, 1);
+}
+
+TEST_WITH(test_L11_a_turn_that_waits_lets_those_behind_it_have_theirs, set_up_visitors, close_guard)
+{
+    open_semaphore(1);
+    hold(1);
+    for (int i = 0; i < 3; i++) {
+        visitors[i].leaves_at_once = true;
+        visit(i, WEIR_FOREVER);
+    }
+    visitors[0].waiter.turn =
+        wait_in_its_turn; /* its exit lets in the next, which is not told yet */
+    assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now));
+    for (int i = 0; i < 3; i++) {
+        assert_fields(visitors[i], (told, 1), (order, i + 1), (reason, WEIR_GRANTED));
+    }
+    assert_int_equal(in_flight(), 0);
+}
+
+/* Likewise if a thread that waits has called the turn. */
+TEST_WITH(test_L11_in_a_thread_that_waits_turns_may_wait_for_each_other, set_up_visitors,
+          close_guard)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+
+    open_semaphore(3);
+    hold(3);
+    for (int i = 0; i < 3; i++) {
+        visitors[i].leaves_at_once = i > 0;
+        visit(i, WEIR_FOREVER);
+        assert_true(weir_exit(guard, &held[i], WEIR_SUCCEEDED, now));
+    }
+    visitors[0].waiter.turn = wait_in_its_turn;
+    assert_true(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = S },
+                                &jumping, &permit, &d));
+    for (int i = 0; i < 3; i++) {
+        assert_fields(visitors[i], (told, 1), (order, i + 1), (reason, WEIR_GRANTED));
+    }
+    assert_int_equal(in_flight(), 2);
+}

@@ -42,6 +42,21 @@ static bool list_has_loose(const struct weir_rules *set, const struct weir__test
            weir__list_has(list, v->text, v->len - (v->len > 1), &v->address);
 }
 
+/* A star may take a backslash, a parameter or a blank at the end strictly, and not loosely. */
+static bool glob_holds_strictly(const struct weir__test *t, const struct weir__value *strict)
+{
+    char lower[WEIR__URI_MAX];
+    size_t len = strict->len < sizeof(lower) ? strict->len : sizeof(lower);
+    bool differs = false;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = strict->text[i];
+        differs |= c == ';' || c == '\\' || (unsigned char)c <= ' ';
+        lower[i] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    }
+    return differs && weir__glob_match(t->text, t->len, lower, len, true);
+}
+
 /* A loose path ends in a slash: a star at the end of a glob takes it or stands before it. */
 static bool holds_loose(const struct weir_rules *set, const struct weir__test *t,
                         const struct weir__facts *facts)
@@ -50,7 +65,8 @@ static bool holds_loose(const struct weir_rules *set, const struct weir__test *t
 
     if (t->kind == WEIR__LIST)
         return list_has_loose(set, t, facts);
-    return t->kind == WEIR__GLOB && weir__glob_match(t->text, t->len, v->text, v->len - 1, true);
+    return t->kind == WEIR__GLOB && (weir__glob_match(t->text, t->len, v->text, v->len - 1, true) ||
+                                     glob_holds_strictly(t, &facts->values[set->attributes.uri]));
 }
 
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,

@@ -129,6 +129,7 @@ def path_holds(kind, text, seen, lists, is_loose):
     if kind == "prefix":
         return values[0].startswith(text.encode())
     if kind == "glob":
+        values += [value.lower()] if is_loose else []
         return any(glob(text, True).match(value) for value in values)
     return values[0] == (loose(text) if is_loose else text.encode())
 

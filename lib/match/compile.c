@@ -12,7 +12,20 @@ static int no_memory(struct weir_error *error)
 
 /* ------------------------------------------------------------- clauses ---- */
 
-/* A pattern for loose paths: in lower case; one path has the slash that they end in. */
+/* Loose paths have no such bytes. */
+static bool is_only_strict(const struct weir__test *t)
+{
+    bool only = false, wild = false;
+
+    for (size_t i = 0; i < t->len; i++) {
+        only |= t->text[i] == ';' || t->text[i] == '\\' || (unsigned char)t->text[i] <= ' ';
+        wild |= t->text[i] == '*' || t->text[i] == '?';
+    }
+    return only && !wild;
+}
+
+/* A pattern for loose paths: in lower case; one path has the slash that they end in.  A prefix with
+ * bytes that only strict paths have becomes a glob, which is tried on these too. */
 static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_error *error)
 {
     char *text = weir__arena_take(&set->draft->arena, t->len + 2, 1);
@@ -24,6 +37,11 @@ static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_
     } else {
         for (size_t i = 0; i < t->len; i++)
             text[i] = (char)(t->text[i] >= 'A' && t->text[i] <= 'Z' ? t->text[i] + 32 : t->text[i]);
+    }
+    if (t->kind == WEIR__PREFIX && is_only_strict(t)) {
+        memset(text + t->len, '*', 2);
+        t->kind = WEIR__GLOB;
+        t->len += 2;
     }
     t->text = text;
     return WEIR_OK;

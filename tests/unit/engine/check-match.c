@@ -259,6 +259,8 @@ TEST(test_R1_loose_paths)
         { "match: { uri: \"/user/*\" }, paths: loose",
           "/user/7 /USER/7/ /user/ /user /USER/7\\\\8 /user/7%5c", "/users /user/7/edit" },
         { "match: { uri: \"/user/?\" }, paths: loose", "/user/7 /USER/7/ /user/;", "/user /user/" },
+        { "match: { uri: { prefix: /A;b } }, paths: loose", "/A;b /a;Bc/d", "/a /a;c" },
+        { "match: { uri: \"/a;B/**\" }, paths: loose", "/a;B/ /A;b/c/d", "/a /a/c" },
         { "match: { uri: \"**.CSS\" }, paths: loose", "/a.css /x/A.CSS/", "/a.js" },
         { "match: { uri: \"*\" }, paths: loose", "/ /a", "" },
         { "match: { uri: { list: doors } }, paths: loose", "/login /LOGIN/ /Admin", "/ADMIN /x" },

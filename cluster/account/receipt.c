@@ -62,8 +62,12 @@ bool weir__receipt_read(struct weir__receipt *out, size_t n, enum weir__receipt_
 void weir__receipt_note(struct weir__receipt *r, int64_t units, const struct weir_decision *d,
                         weir_time now)
 {
+    weir_time ready;
+
+    if (__builtin_add_overflow(now + WEIR_MICROSECOND - 1, d->wait, &ready))
+        ready = WEIR_NEVER;
     r->items[r->n].units = units;
-    r->items[r->n++].ready = (now + d->wait + WEIR_MICROSECOND - 1) / WEIR_MICROSECOND;
+    r->items[r->n++].ready = ready / WEIR_MICROSECOND;
 }
 
 void weir__receipt_decide(const struct weir__receipt *r, size_t i, const struct weir_plan *plan,

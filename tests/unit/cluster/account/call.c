@@ -378,6 +378,15 @@ TEST(test_any_reply_is_answered)
     }
 }
 
+TEST(test_a_receipt_of_units_that_may_be_used_in_centuries)
+{
+    struct weir__receipt receipt = { .n = 0 };
+    struct weir_decision d = { .wait = WEIR_NEVER - 1 };
+
+    weir__receipt_note(&receipt, 1, &d, 1800000000 * WEIR_SECOND);
+    assert_int_equal(receipt.items[0].ready, WEIR_NEVER / WEIR_MICROSECOND);
+}
+
 /* The id was seen: the answer is that of its receipt, and nothing is sent any more. */
 TEST(test_a_repeat_is_answered_from_its_receipt)
 {

@@ -130,6 +130,14 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
     return mono + WEIR__HEARING_TURN;
 }
 
+/* What the host's decisions go by. */
+static weir_time turn_host(struct weir_fleet *f, weir_time mono, weir_time now)
+{
+    claim(f, mono, now);
+    f->turned = true;
+    return tend_host(f, mono, now);
+}
+
 /* ------------------------------------------------------------------- turns ---- */
 
 /* It is over when nothing is under way any more, or too late. */
@@ -175,9 +183,7 @@ static weir_time turn(void *context, struct weir__redis_client *client, weir_tim
 
     f->client = client;
     f->stirred = false;
-    claim(f, mono, now);
-    f->turned = true;
-    due = tend_host(f, mono, now);
+    due = turn_host(f, mono, now);
     if (f->agent || f->leaving)
         due = sooner(due, weir__beats_turn(f, mono));
     span = turn_fleet(f, now);
@@ -270,13 +276,15 @@ static int know(struct weir_fleet *f, struct weir *weir, struct weir_error *erro
     return WEIR_OK;
 }
 
-/* One connection to each server: asks on one account keep their order. */
+/* The first turn of the host is the caller's: until then a new table is in no fleet, and its rules
+ * pass their whole limit.  One connection to each server: asks on one account keep their order. */
 static int start(struct weir_fleet *f, const char *url, const struct weir_fleet_options *o,
                  struct weir_error *error)
 {
     struct weir_redis_options redis = o->redis;
 
     redis.connections = redis.connections > 0 ? redis.connections : 1;
+    (void)turn_host(f, weir__clock_monotonic(), weir__agent_time(f));
     int code = weir__redis_thread_create(&f->redis, url, &redis,
                                          &(struct weir__redis_duty){ turn, f }, error);
     return code == WEIR_OK ? weir__follow_begin(f, o, error) : code;

@@ -71,6 +71,18 @@ def run_all(ms, *nodes):
     return [int(line[0]) for line in lines], max(int(line[1]) for line in lines) / 1e9
 
 
+def test_D5_a_new_node_passes_nothing_before_its_first_turn(program):
+    """Redis is away, and asks come as soon as the node has joined."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules = folder + "/rules"
+        with open(rules, "w") as file:
+            file.write((FLEET % "share").replace("1s", "1ms"))
+        for _ in range(10):
+            said = subprocess.run([program, "redis://127.0.0.1:1", "a", "-", rules], check=True,
+                                  input=20 * "check ann 1\n", stdout=subprocess.PIPE, text=True)
+            assert said.stdout.split() == 20 * ["alone"], said.stdout
+
+
 def test_D3_one_limit(program):
     """100/s on two nodes together: never more than the bound, and all of it is used."""
     rules = FLEET % "closed"

@@ -296,8 +296,9 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
         if (!find_known(cf, &sources[i]) && !is_given(conf, &sources[i]))
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "weir: rules in \"%V\" look at \"%V\", which nginx does not know: rules "
-                          "that need it never apply; see weir_attribute",
-                          &conf->rules->path, &sources[i].name);
+                          "that need it never apply, and where a key has a default for it, as in "
+                          "{%V|none}, all clients share that; see weir_attribute",
+                          &conf->rules->path, &sources[i].name, &sources[i].name);
     }
     return NGX_OK;
 }

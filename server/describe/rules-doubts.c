@@ -309,6 +309,38 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
                     name, name, name);
 }
 
+/* nginx and forward auth give these; the others a program knows, or nobody. */
+static bool is_known_to_proxies(const char *attribute)
+{
+    static const char *const names[] = {
+        "ip", "uri", "method", "host", "scheme", "user", "server"
+    };
+    static const char *const families[] = { "header.", "cookie.", "arg." };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(attribute, names[i]) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+        if (strncmp(attribute, families[i], strlen(families[i])) == 0)
+            return true;
+    return false;
+}
+
+/* A key of defaults alone, where nobody gives the attributes: one for the whole site. */
+static void doubt_defaults(const struct weir__doubting *r, const struct weir__rule_draft *rule,
+                           const struct weir__template *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->parts[i].fallback == NULL || is_known_to_proxies(t->parts[i].attribute) ||
+            condition_on(rule->match, rule->matches, t->parts[i].attribute))
+            return;
+    if (t->n > 0 && !rule->ban.set) /* a ban is doubted for the same reason */
+        weir__doubt(r, rule->mark,
+                    "all requests without %s share one key, '%s': behind nginx or forward auth, "
+                    "which give none, that is everybody; write {ip}:%s to tell them apart",
+                    t->parts[0].attribute, t->parts[0].fallback, rule->key);
+}
+
 static void doubt_key(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     struct weir__template t;
@@ -320,6 +352,7 @@ static void doubt_key(const struct weir__doubting *r, const struct weir__rule_dr
     /* a guard's key says whose requests are shed together */
     for (size_t i = 0; i < t.n && rule->n_limits > 0; i++)
         doubt_part(r, rule, &t.parts[i]);
+    doubt_defaults(r, rule, &t);
     weir__template_free(&t);
 }
 

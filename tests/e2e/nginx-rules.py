@@ -78,6 +78,15 @@ def test_N4_the_readme(module):
         assert int(refused[-1]["retry-after"]) > 12, refused[-1].items()  # banned
 
 
+def test_N4_the_example_keeps_clients_apart(module):
+    """nginx knows no account: one client's searches cost the others nothing."""
+    with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
+        text = file.read()
+    with nginx_with(module, text, "weir_rules rules.yaml;", SERVER) as nginx:
+        assert 429 in nginx.statuses(15, "/search", X_Real_IP="192.0.2.1")
+        assert nginx.get("/search", X_Real_IP="192.0.2.2").status == 200
+
+
 def run_nginx(module, port):
     build = os.path.dirname(os.path.dirname(os.path.abspath(module)))
     return subprocess.Popen([os.path.join(ROOT, "scripts/run-nginx.sh"), build, str(port)],
@@ -384,6 +393,7 @@ def test_R14_a_rule_that_never_applies_is_named(module):
     with nginx_with(module, RULES, "weir_rules rules.yaml;", SERVER) as nginx:
         code, said = nginx.test()
         assert code == 0 and 'look at "tenant", which nginx does not know' in said, said
+        assert "as in {tenant|none}, all clients share that" in said, said
 
 
 def test_N4_workers_and_reloads_share_the_rules(module):

@@ -5,7 +5,8 @@
 . "${0%/*}/harness.sh"
 
 weir=$(program "$1")
-rules=$(cd "$2" && pwd)/tests/rules
+root=$(cd "$2" && pwd)
+rules=$root/tests/rules
 
 # ------------------------------------------------------------------ check
 
@@ -56,6 +57,21 @@ is "warnings" "$err" "doubts.yaml:3:5: warning: attribute 'acount'; did you mean
 doubts.yaml:4:25: warning: attribute 'ipp'; did you mean ip?
 doubts.yaml:4:25: warning: '10.0.0.0/8' is compared as text; only ip and names ending in .ip are addresses
 doubts.yaml:5:18: warning: attribute 'acount'; did you mean account?"
+cat >"$dir/one-key.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, key: "{account|nobody}", limit: 5/1m }
+  - { name: b, key: "{ip}:{account|nobody}", limit: 5/1m }
+  - { name: c, match: { account: "*" }, key: "{account|nobody}", limit: 3/1m }
+  - { name: d, key: "{header.x-key|none}", limit: 5/1m }
+  - { name: e, key: "{account}", limit: 5/1m }
+END
+run rules check one-key.yaml
+is "a key that is one for all clients of a proxy" "$code $err" "0 one-key.yaml:3:5: warning: all \
+requests without account share one key, 'nobody': behind nginx or forward auth, which give none, \
+that is everybody; write {ip}:{account|nobody} to tell them apart"
+run rules check "$root/examples/rules.yaml"
+is "no warnings in the example" "$code $err" "0 "
 cat >"$dir/foreign.yaml" <<'END'
 version: 1
 rules:

@@ -138,6 +138,7 @@ def test_docs_clients(weir):
     with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
         path = os.path.join(folder, "snippet")
         for heading, language, command in [("redis-cli", "sh", "sh"), ("curl", "sh", "sh"),
+                                           ("redis-py", "python", "/usr/bin/python3"),
                                            ("PHP", "php", "php"), ("Ruby", "ruby", "ruby")]:
             run_snippet(weir, heading, language, path, [command, path])
 

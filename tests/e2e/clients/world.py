@@ -16,7 +16,7 @@ import re
 import subprocess
 import tempfile
 
-from serving import Server, run_foreign, write
+from serving import Server, free_port, run_foreign, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
@@ -123,16 +123,138 @@ def snippet(heading, language, page="docs/clients.md"):
     return found.group(1) if found else None
 
 
-def run_snippet(weir, heading, language, path, command, env=None, cwd=None):
-    """What docs/clients.md shows is true."""
-    expected = snippet(heading, "text") or "0 15\n1 login 4\n"
+# Of a snippet the last words, and what goes on in their place: it asks again when it is told to,
+# until it has an answer.
+AGAIN = {
+    "redis-py": ("", """
+import sys
+sys.stdout.flush()
+sys.stdin.readline()
+while True:
+    try:
+        answer = weir.execute_command("WEIR.CHECK", *request)
+        break
+    except redis.RedisError:
+        pass
+print(answer[0], answer[1], answer[3])
+"""),
+    "ioredis": ("weir.disconnect();\n", """
+process.stdin.once('data', async () => {
+  for (;;) {
+    try {
+      const answer = await weir.call('WEIR.CHECK', ...request);
+      console.log(answer[0], answer[1], answer[3]);
+      process.exit(0);
+    } catch {}
+  }
+});
+"""),
+    "node-redis": ("await weir.close();\n", """
+process.stdin.once('data', async () => {
+  for (;;) {
+    try {
+      const answer = await ask('WEIR.CHECK', ...request);
+      console.log(answer[0], answer[1], answer[3]);
+      process.exit(0);
+    } catch {}
+  }
+});
+"""),
+    "go-redis": ("// allowed, rule, remaining\n}\n", """
+	fmt.Scanln()
+	words := []any{"WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login", "method", "POST"}
+	for {
+		answer, err = weir.Do(ctx, words...).Slice()
+		if err == nil {
+			break
+		}
+	}
+	fmt.Println(answer[0], answer[1], answer[3])
+}
+"""),
+    "Jedis": ("// allowed, rule, remaining\n", """
+            try { System.in.read(); } catch (java.io.IOException problem) { return; }
+            for (answer = null; answer == null;)
+                try {
+                    answer = ask(weir, "WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login",
+                                 "method", "POST");
+                } catch (redis.clients.jedis.exceptions.JedisException problem) {
+                }
+            System.out.println(answer.get(0) + " " + answer.get(1) + " " + answer.get(3));
+"""),
+    "PHP": ("", """
+fgets(STDIN);
+for ($answer = false; $answer === false;) {
+    try {
+        $answer = $weir->rawCommand('WEIR.CHECK', ...$request);
+    } catch (RedisException $problem) {
+    }
+}
+echo "$answer[0] $answer[1] $answer[3]\\n";
+"""),
+    "Ruby": ("", """
+$stdout.flush
+$stdin.gets
+begin
+  answer = weir.call('WEIR.CHECK', *request)
+rescue Redis::BaseError
+  retry
+end
+puts "#{answer[0]} #{answer[1]} #{answer[3]}"
+"""),
+}
+
+
+def snippet_for(heading, language, server):
+    """With the server's ports, and with the patience that a busy machine needs."""
+    text = snippet(heading, language)
+    for port, door in (("7379", "resp"), ("7380", "http")):
+        text = text.replace(port, str(server.ports[door]))
+    return re.sub(r"\b50\b", "60000", re.sub(r"\b0\.05\b", "60", text))
+
+
+def example_server(weir, **options):
     with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
-        rules = file.read()
-    with Server(weir, rules=rules) as server:
-        text = snippet(heading, language)
-        for port, door in (("7379", "resp"), ("7380", "http")):
-            text = text.replace(port, str(server.ports[door]))
-        write(path, text)
-        done = run_foreign(command, cwd=cwd, env=dict(os.environ, **(env or {})))
+        return Server(weir, rules=file.read(), **options)
+
+
+def run_snippet(weir, heading, language, path, command, env=None, cwd=None):
+    """What docs/clients.md shows is true; and it goes on after a restart of the server, and ends if
+    there is none."""
+    expected = snippet(heading, "text") or "0 15\n1 login 4\n"
+    env = dict(os.environ, **(env or {}))
+    with example_server(weir) as server:
+        write(path, snippet_for(heading, language, server))
+        done = run_foreign(command, cwd=cwd, env=env)
         said = "docs/clients.md, %s:\n%s%s" % (heading, done.stdout, done.stderr)
         assert done.returncode == 0 and done.stdout == expected, said
+    if heading in AGAIN:
+        run_snippet_again(weir, heading, language, path, command, env, cwd)
+        write(path, snippet(heading, language).replace("7379", str(free_port())))
+        done = run_foreign(command, cwd=cwd, env=env)
+        assert done.stdout == "", "docs/clients.md, %s:\n%s" % (heading, done.stdout)
+
+
+def run_snippet_again(weir, heading, language, path, command, env, cwd):
+    """The server is killed and started again at the same address; nothing of it is left."""
+    last, again = AGAIN[heading]
+    with example_server(weir, resp="127.0.0.1:%d" % free_port()) as server:
+        text = snippet_for(heading, language, server)
+        assert last in text, heading
+        write(path, text[:len(text) - len(last)] + again if text.endswith(last)
+              else text.replace(last, last + again))
+        client = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            said = client.stdout.readline() + client.stdout.readline()
+            assert said == "0 15\n1 login 4\n", "%s: %s" % (heading, said)
+            server.process.kill()
+            server.process.wait()
+            server.process.stdout.close()
+            server.errors.close()
+            server.start()
+            said = client.communicate("\n", timeout=300)[0]
+            assert (client.returncode, said) == (0, "1 login 4\n"), "%s: %s" % (heading, said)
+        finally:
+            client.kill()
+            client.wait()

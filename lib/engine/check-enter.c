@@ -366,7 +366,7 @@ bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallbac
 {
     const struct weir__active *f;
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
-    size_t i = f != NULL ? find(f, guard) : 0;
+    size_t i = f != NULL && guard != NULL ? find(f, guard) : SIZE_MAX;
     bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
 
     if (is) {

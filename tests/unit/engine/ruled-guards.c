@@ -15,6 +15,7 @@ TEST(test_G5_fallbacks)
                                        "- { name: b, degrade: 1 }\n"));
     assert_false(weir_fallback_get(weir, "b", &f, body, sizeof(body)));
     assert_false(weir_fallback_get(weir, "x", &f, body, sizeof(body)));
+    assert_false(weir_fallback_get(weir, NULL, &f, body, sizeof(body))); /* no guard refused */
     assert_int_equal(f.status, 7);
     assert_true(weir_fallback_get(weir, "a", &f, body, sizeof(body)));
     assert_fields(f, (status, 200), (len, 3));

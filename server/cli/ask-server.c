@@ -227,9 +227,16 @@ const char *weir__ask_server_path(char out[256], const char *path, const char *q
 
 /* ------------------------------------------------------------------ running ---- */
 
-/* --json is the first: a command that prints nothing of its own leaves it out. */
+/* The first two are not for a command that prints nothing of its own, and waits. */
 const struct weir__option weir__ask_server_rows[] = {
     WEIR__OPTION(struct weir__ask_server_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
+    { .name = "timeout",
+      .kind = WEIR__OPTION_TIME,
+      .offset = offsetof(struct weir__ask_server_options, timeout),
+      .min = WEIR_MILLISECOND,
+      .max = WEIR_FOREVER,
+      .value = "TIME",
+      .help = "how long the server may be silent (30s)" },
     WEIR__OPTION(struct weir__ask_server_options, "server", 's', TEXT, server, 0, "ADDRESS",
                  "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default "
                  "$WEIR_SERVER, else " SERVER_DEFAULT),
@@ -254,7 +261,8 @@ static bool connect_to(struct weir__ask_server *r)
         return false;
     struct weir__client_options how = { .server = r->options.server,
                                         .token = token,
-                                        .ca = r->options.ca };
+                                        .ca = r->options.ca,
+                                        .timeout = r->options.timeout };
     int code = weir__client_open(&r->client, &how, &error);
     if (token)
         explicit_bzero(token, strlen(token));

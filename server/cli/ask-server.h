@@ -14,6 +14,7 @@
 struct weir__ask_server_options {
     const char *server, *token_file, *ca;
     bool json;
+    weir_time timeout; /* 0: as long as is usual */
 };
 
 extern const struct weir__option weir__ask_server_rows[];

@@ -18,10 +18,11 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "server/base/human-numbers.h"
 #include "wire/host.h"
 #include "wire/http1.h"
 
-#define PATIENCE_S   30 /* a live server says something every 15 s */
+#define PATIENCE     (30 * WEIR_SECOND) /* a live server says something every 15 s */
 #define ANSWER_MAX   ((size_t)64 << 20)
 #define READ_AT_ONCE 65536
 
@@ -32,6 +33,7 @@ struct weir__client {
     struct weir__host host; /* of a unix socket: its path, and no port */
     char *address;          /* as given */
     char *token;
+    weir_time patience;
     int fd; /* -1: not connected */
     SSL_CTX *context;
     SSL *ssl;
@@ -92,22 +94,23 @@ static int cannot_reach(const struct weir__client *c, int why, struct weir_error
 }
 
 /* A server that hangs must not hang us. */
-static void bound_waiting(int fd)
+static void bound_waiting(int fd, weir_time time)
 {
-    struct timeval patience = { .tv_sec = PATIENCE_S };
-    int on = 1;
+    struct timeval patience = { .tv_sec = time / WEIR_SECOND,
+                                .tv_usec = time % WEIR_SECOND / WEIR_MICROSECOND };
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static int connect_to(const struct sockaddr *address, socklen_t len, int *why)
+static int connect_to(weir_time patience, const struct sockaddr *address, socklen_t len, int *why)
 {
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
-    if (fd >= 0)
-        bound_waiting(fd);
+    if (fd >= 0) {
+        bound_waiting(fd, patience);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
     if (fd >= 0 && connect(fd, address, len) == 0)
         return fd;
     *why = errno;
@@ -122,7 +125,7 @@ static int connect_unix(struct weir__client *c, struct weir_error *error)
     int why = 0;
 
     memcpy(address.sun_path, c->host.name, strlen(c->host.name) + 1);
-    c->fd = connect_to((const struct sockaddr *)&address, sizeof(address), &why);
+    c->fd = connect_to(c->patience, (const struct sockaddr *)&address, sizeof(address), &why);
     return c->fd >= 0 ? WEIR_OK : cannot_reach(c, why, error);
 }
 
@@ -135,7 +138,7 @@ static int connect_tcp(struct weir__client *c, struct weir_error *error)
         return weir__fail(error, WEIR_SYSTEM, "cannot find %.100s: %s", c->host.name,
                           gai_strerror(code));
     for (const struct addrinfo *a = found; a && c->fd < 0; a = a->ai_next)
-        c->fd = connect_to(a->ai_addr, a->ai_addrlen, &why);
+        c->fd = connect_to(c->patience, a->ai_addr, a->ai_addrlen, &why);
     freeaddrinfo(found);
     return c->fd >= 0 ? WEIR_OK : cannot_reach(c, why, error);
 }
@@ -248,10 +251,12 @@ static ssize_t receive(struct weir__client *c, struct weir_error *error)
         c->in.len += (size_t)n;
     if (n >= 0 || errno == ECONNRESET || errno == 0) /* TLS alerts leave no errno */
         return n > 0 ? n : 0;
-    if (errno == EAGAIN)
-        return weir__fail(error, WEIR_SYSTEM,
-                          "the server at %.100s has said nothing for %d seconds", c->address,
-                          PATIENCE_S);
+    if (errno == EAGAIN) {
+        char time[WEIR__DURATION];
+        weir__human_duration(time, c->patience);
+        return weir__fail(error, WEIR_SYSTEM, "the server at %.100s has said nothing for %s",
+                          c->address, time);
+    }
     return weir__fail(error, WEIR_SYSTEM, "the connection to %.100s: %s", c->address,
                       strerror(errno));
 }
@@ -452,6 +457,8 @@ int weir__client_stream(struct weir__client *c, const char *path,
         return code;
     if (head.status != 200)
         return read_body(c, &head, answer, error);
+    c->patience = c->patience < PATIENCE ? PATIENCE : c->patience; /* from now on events are rare */
+    bound_waiting(c->fd, c->patience);
     for (ssize_t n = 1; n > 0; n = receive(c, error)) {
         bool more = c->in.len == 0 || each(context, c->in.bytes, c->in.len);
         c->in.len = 0;
@@ -498,6 +505,7 @@ int weir__client_open(struct weir__client **out, const struct weir__client_optio
     if (signal(SIGPIPE, on_pipe) == SIG_IGN)
         signal(SIGPIPE, SIG_IGN);
     c->fd = -1;
+    c->patience = options->timeout > 0 ? options->timeout : PATIENCE;
     c->address = strdup(options->server);
     c->token = options->token ? strdup(options->token) : NULL;
     int code = !c->address || (options->token && !c->token)

@@ -46,12 +46,23 @@ static int help(void)
     return WEIR__EXIT_OK;
 }
 
+/* Words that operators know from elsewhere. */
+static const struct {
+    const char *word, *hint;
+} foreign[] = {
+    { "unban", "weir bans --lift ends a ban" },
+    { "ban", "weir bans --add bans a key" },
+};
+
 static int unknown(const char *word)
 {
     const char *names[2 * COMMANDS + 2];
     char groups[COMMANDS][16];
     size_t n = 0;
 
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (strcmp(foreign[i].word, word) == 0)
+            return weir__complain(NULL, "there is no command '%s'; %s", word, foreign[i].hint);
     for (; n < COMMANDS; n++)
         names[n] = commands[n]->name;
     for (size_t i = 0; !strchr(word, ' ') && i < COMMANDS; i++) {

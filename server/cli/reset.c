@@ -32,7 +32,10 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     if (!weir__ask_server_attributes(r))
         return WEIR__EXIT_WRONG;
     weir__buffer_member(&r->body, "rule", o->rule);
-    return weir__ask_server_show(r, "POST /v1/reset", "reset", show);
+    int code = weir__ask_server_show(r, "POST /v1/reset", "reset", show);
+    return code == WEIR__EXIT_OK && weir__document_number(&r->document, 0, "reset") == 0
+               ? WEIR__EXIT_NO
+               : code;
 }
 
 const struct weir__command weir__cmd_reset = {
@@ -44,7 +47,7 @@ const struct weir__command weir__cmd_reset = {
             "\n"
             "  weir reset --rule login ip=192.0.2.7 uri=/login method=POST\n"
             "\n"
-            "Exit codes: 0 done, 2 wrong use or no server.",
+            "Exit codes: 0 done, 1 nothing to forget: no rule applies, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .rule = "*"),
     .words_min = 1,
     .words_max = WEIR__ANY_WORDS,

@@ -342,7 +342,8 @@ const struct weir__command weir__cmd_run = {
         "refused, 125 no server or no such guard, 126 the command cannot be run, 127 it is not "
         "found, 2 wrong use.",
     WEIR__COMMAND_OPTIONS(rows, .wait = 0),
-    .shared = weir__ask_server_rows + 1, /* without --json: the output is the command's */
+    .shared = weir__ask_server_rows + 2, /* without --json and --timeout: the output is the
+                                            command's, and a wait is as long as it is */
     .runs_words = true,
     .words_min = 1,
     .words_max = WEIR__ANY_WORDS,

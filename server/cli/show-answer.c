@@ -56,7 +56,7 @@ static void print_counted(const char *text, const char *noun)
     weir__print_safely(stdout, text ? text : "0");
     if (text && strcmp(text, "1") == 0)
         printf(" %s", noun);
-    else if (noun[len - 1] == 'y')
+    else if (len > 1 && noun[len - 1] == 'y' && !strchr("aeou", noun[len - 2]))
         printf(" %.*sies", (int)len - 1, noun);
     else
         printf(" %ss", noun);

@@ -79,7 +79,13 @@ static void print_table(const struct weir__document *d)
     if (on_disk > 0)
         printf(", %s on disk", now);
     printf(", %s at most\n", most);
-    weir__show(d, "", "[            {table.evicted_early#key} evicted early, to make room\n]");
+    if (weir__document_number(d, 0, "table.no_disk") == 0)
+        weir__show(d, "", "[            {table.evicted_early#key} evicted early, to make room\n]");
+    else
+        weir__show(
+            d, "",
+            "            THE DISK OF THE TABLE WAS FULL: {table.no_disk#time} a window, log or "
+            "ban found no space[, {table.evicted_early#key} evicted early]\n");
 }
 
 static void show(struct weir__ask_server *r)

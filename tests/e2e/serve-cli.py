@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -292,8 +293,9 @@ def test_S6_reset(weir):
         cli.says(0, "allowed; the tightest is login: 1 of 2 left", "check", *LOGIN)
         cli.says(0, "2 rules: usage of this request's keys forgotten", "reset", *LOGIN)
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
-        cli.says(0, "nothing to forget: login does not apply to this request; "
+        cli.says(1, "nothing to forget: login does not apply to this request; "
                     "weir explain says why", "reset", "--rule", "login", "ip=192.0.2.7")
+        assert cli.json(1, "reset", "--rule", "login", "ip=192.0.2.7")["reset"] == 0
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
         cli.fails("missing: NAME=VALUE...; usage: weir reset", "reset")
 
@@ -530,6 +532,19 @@ def test_S6_no_server(weir):
             cli.has(0, "pid %d" % server.pid, "status", "--server", name)
 
 
+def test_S6_a_server_that_is_silent(weir):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        cli = Cli(weir, "127.0.0.1:%d" % silent.getsockname()[1])
+        for time, words in ("10ms", "10ms"), ("1s", "1s"):
+            cli.fails("has said nothing for %s" % words, "status", "--timeout", time)
+        cli.fails("--timeout", "status", "--timeout", "0")
+
+
+def test_S6_words_that_others_use(weir):
+    Cli(weir, "127.0.0.1:1").fails("there is no command 'unban'; weir bans --lift ends a ban",
+                                   "unban", "192.0.2.7")
+
+
 class Other(http.server.BaseHTTPRequestHandler):
     """A server that is no Weir, and is content with everything."""
     body = b""
@@ -561,6 +576,21 @@ def test_S6_another_server(weir):
                 cli.fails("is it a Weir server?", *words)
                 if "events" not in words:
                     cli.fails("is it a Weir server?", *words, "--json")
+        other.shutdown()
+
+
+def test_S6_status_of_a_table_without_room(weir):
+    """Keys that went early because the disk was full do not say that the table is too small."""
+    status = {"version": "1", "table": {"slots": 1000, "keys": 8, "evicted_early": 5235}}
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        cli = Cli(weir, "127.0.0.1:%d" % other.server_address[1])
+        Other.body = json.dumps(status).encode()
+        cli.has(0, "5235 keys evicted early, to make room\n", "status")
+        status["table"]["no_disk"] = 7
+        Other.body = json.dumps(status).encode()
+        cli.has(0, "THE DISK OF THE TABLE WAS FULL: 7 times a window, log or ban found no space, "
+                "5235 keys evicted early\n", "status")
         other.shutdown()
 
 

@@ -351,6 +351,9 @@ static void drain(struct life *life)
     }
     if (!life->handed_over) /* otherwise the service does not stop */
         weir__tell_supervisor("STOPPING=1");
+    else
+        weir__complain("serve", "pid %ld hands over to pid %ld, its successor", (long)getpid(),
+                       (long)life->successor.process.pid);
     weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
     uv_timer_start(&life->deadline, on_deadline,
                    (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);

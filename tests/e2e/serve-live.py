@@ -324,6 +324,8 @@ def hand_over(server, address):
     assert server.process.wait(timeout=60) == 0, server.complaints()
     new = process_of(address)
     assert new != server.pid
+    handed = "pid %d hands over to pid %d, its successor\n" % (server.pid, new)
+    assert handed in server.complaints(), server.complaints()
     successors.append(new)
     return new
 

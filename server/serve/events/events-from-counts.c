@@ -31,12 +31,14 @@
 #include "engine/explain.h"
 #include "guard/guard.h"
 #include "server/serve/decide/decide.h"
+#include "server/base/complain.h"
 #include "server/base/digest.h"
 #include "server/serve/decide/guard-lookup.h"
 #include "server/serve/serve.h"
 
 enum { FULL_PERCENT = 90, ROOM_PERCENT = 85, LIMITS_EVERY = 10 /* ticks */ };
-#define OVER          "over"             /* the text of an unban by time */
+#define OVER          "over" /* the text of an unban by time */
+#define DISK_FULL     "the disk of the table is full: new windows, logs and bans are not kept"
 #define TABLE_QUIET   (60 * WEIR_SECOND) /* after the last key that had to go early */
 #define TABLE_RECOUNT (30 * WEIR_SECOND) /* between two readings of all slots */
 
@@ -69,7 +71,7 @@ struct weir__watch {
     uint64_t tick;
     struct watched *rules;
     size_t n, room, hint; /* hint: where the last one was found; the next one is often behind it */
-    bool table_full;
+    bool table_full, disk_full;                         /* told */
     int64_t evicted_early, no_room, no_disk, bans_lost; /* at the last tick */
     weir_time early_at;                                 /* when one of them last grew; 0: never */
     weir_time counted_at;                               /* when all slots were read; 0: never */
@@ -270,9 +272,7 @@ static void tell_table_full(struct weir__watch *watch, const struct shortage *s,
     char text[128];
 
     if (s->no_disk > 0)
-        snprintf(text, sizeof(text),
-                 "the disk of the table is full: new windows, logs and bans "
-                 "are not kept");
+        snprintf(text, sizeof(text), DISK_FULL);
     else if (s->refused > 0)
         snprintf(text, sizeof(text), "new keys are refused: the table needs more keys");
     else if (s->early > 0)
@@ -309,13 +309,16 @@ static void look_at_table(struct weir__watch *watch, const struct weir_table *ta
     struct shortage since = shortage_since(watch, &s);
     if (is_short(&since) || now < watch->early_at)
         watch->early_at = now;
+    if (since.no_disk > 0 && !watch->disk_full)
+        weir__complain("serve", DISK_FULL);
+    watch->disk_full = watch->disk_full || since.no_disk > 0;
     int percent = percent_live(watch, table, &s, now);
     bool quiet = watch->early_at == 0 || now - watch->early_at >= TABLE_QUIET;
     if (!watch->table_full && (is_short(&since) || percent > FULL_PERCENT)) {
         tell_table_full(watch, &since, percent, now);
     } else if (watch->table_full && quiet && percent < ROOM_PERCENT) {
         weir__events_emit(watch->events, WEIR__EVENT_TABLE_ROOM, now, NULL);
-        watch->table_full = false;
+        watch->table_full = watch->disk_full = false;
     }
 }
 

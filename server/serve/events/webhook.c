@@ -152,7 +152,7 @@ static bool is_unwanted(int status)
     return status >= 400 && status <= 499 && status != 408 && status != 429;
 }
 
-/* Said when it begins to fail; the metrics tell the rest. */
+/* Said when it begins to fail, and when it works again; the metrics tell the rest. */
 static void complain(struct weir__webhook *w, int status, const char *why)
 {
     const char *then = is_unwanted(status) ? "; its events are dropped"
@@ -194,6 +194,8 @@ static void on_done(void *context, int status, const char *why)
         wait_and_retry(w);
         return;
     }
+    if (taken && w->complained)
+        weir__complain("serve", "webhook %s takes events again", w->url.authority);
     add(taken ? &w->counts.delivered : &w->counts.dropped, w->in_batch);
     w->complained = !taken;
     w->failures = 0;

@@ -2,6 +2,7 @@
  * end, the table is full and has room again. */
 #include "unit/test.h"
 
+#include "unit/complaints.h"
 #include "unit/bare-server.h"
 
 #include "server/serve/events/events-from-counts.h"
@@ -335,10 +336,37 @@ TEST(test_S4_a_full_disk_is_told_as_such)
     empty_disk(server.table);
     assert_int_equal(code, WEIR_NO_MEMORY);
     assert_non_null(strstr(error.text, "no disk space"));
+    struct complaints said;
+    complaints_begin(&said);
     const char *text = tick(NOW + S);
+    assert_contains(complaints_end(&said), "the disk of the table is full");
     assert_non_null(strstr(text, "\"table-full\""));
     assert_non_null(strstr(text, "the disk of the table is full"));
     assert_string_equal(tick(NOW + 100 * S), "\"table-room\"}");
+    end();
+}
+
+/* Also where the table was full before: that is another matter. */
+TEST(test_S4_a_full_disk_is_said_once)
+{
+    struct complaints said;
+
+    begin_on(private_table(false, 1000), ONE_RULE);
+    struct weir_limiter *window = limiter_of(server.table, "window", "sliding-window 1/1h");
+    assert_string_equal(tick(NOW), "");
+    crowd(limiter_of(server.table, "hour", "1/1h"), 0, 4 * stats_of(server.table, -1).slots, NOW);
+    complaints_begin(&said);
+    assert_contains(tick(NOW + S), "the table needs more keys");
+    assert_string_equal(complaints_end(&said), "");
+    for (int i = 2; i < 5; i++) {
+        fill_disk(server.table);
+        crowd(window, i, i + 1, NOW);
+        empty_disk(server.table);
+        complaints_begin(&said);
+        tick(NOW + i * S);
+        assert_int_equal(strstr(complaints_end(&said), "the disk of the table is full") != NULL,
+                         i == 2);
+    }
     end();
 }
 

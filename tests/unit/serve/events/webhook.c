@@ -2,6 +2,7 @@
  * after a failure, and how many were lost is told. */
 #include "unit/test.h"
 
+#include "unit/complaints.h"
 #include "unit/receiver.h"
 
 #include <signal.h>
@@ -172,6 +173,26 @@ TEST_WITH(test_S4_what_fails_is_tried_again, make_all, free_all)
     assert_string_equal(ids_of(8), "2 ");
     assert_fields(counts(), (failures, 7), (tries, 9));
     assert_int_equal(counts().lost + counts().dropped, 0);
+}
+
+/* Once when it begins to fail, and once when it works again. */
+TEST_WITH(test_S4_failing_and_working_again_are_said_once, make_all, free_all)
+{
+    struct complaints said;
+
+    BEGIN("HTTP/1.1 503 Busy\r\n\r\n", "HTTP/1.1 503 Busy\r\n\r\n", OK_ANSWER);
+    emit(1);
+    complaints_begin(&said);
+    weir__webhook_wake(webhook);
+    run_until(counts().delivered == 1);
+    emit(1);
+    weir__webhook_wake(webhook);
+    run_until(counts().delivered == 2);
+    char *line = strchr(complaints_end(&said), '\n');
+    assert_non_null(line);
+    assert_contains(said.text, "answered 503; trying again\n");
+    assert_contains(line + 1, " takes events again\n");
+    assert_null(strstr(strstr(line, "again") + 1, "webhook"));
 }
 
 TEST_WITH(test_S4_what_is_not_wanted_is_dropped, make_all, free_all)

@@ -145,7 +145,7 @@ static ngx_int_t show_status(ngx_http_request_t *r, ngx_http_variable_value_t *v
     return NGX_OK;
 }
 
-enum shown { RULE, OUTCOME, REMAINING, LEVEL, GUARD, WAIT };
+enum shown { RULE, OUTCOME, REMAINING, LEVEL, GUARD, SHADOW, WAIT };
 
 static const char *text_of(const struct ngx_weir_ruled *ruled, uintptr_t what, char number[24])
 {
@@ -160,6 +160,8 @@ static const char *text_of(const struct ngx_weir_ruled *ruled, uintptr_t what, c
         return weir_reason_name(ruling->decision.reason);
     case GUARD:
         return ruling->guard;
+    case SHADOW:
+        return ruling->shadow;
     case REMAINING:
         if (ruling->rule == NULL)
             return NULL;
@@ -229,6 +231,7 @@ static ngx_int_t add_variables(ngx_conf_t *cf)
                  { ngx_string("weir_remaining"), show_ruling, REMAINING },
                  { ngx_string("weir_level"), show_ruling, LEVEL },
                  { ngx_string("weir_guard"), show_ruling, GUARD },
+                 { ngx_string("weir_shadow"), show_ruling, SHADOW },
                  { ngx_string("weir_wait"), show_ruling, WAIT } };
 
     for (ngx_uint_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -215,6 +215,19 @@ def test_N4_pages_and_variables(module):
         assert nginx.get("/").headers["what"] == " granted "
 
 
+def test_N4_a_rule_in_shadow_is_named(module):
+    rules = """version: 1
+rules:
+  - { name: trial, key: "{arg.user}", limit: 1/1h, mode: shadow }
+"""
+    server = """location / { add_header Shadow "<$weir_shadow> $weir_outcome" always;
+                             try_files /index.html =404; }"""
+    with nginx_with(module, rules, "weir_rules rules.yaml;", server) as nginx:
+        assert nginx.get("/?user=ann").headers["shadow"] == "<> granted"
+        assert nginx.get("/?user=ann").headers["shadow"] == "<trial> granted"
+        assert nginx.get("/?user=bob").headers["shadow"] == "<> granted"
+
+
 def test_N4_once_for_a_request_and_its_redirects(module):
     server = """location / { error_page 404 /index.html; try_files /nothing =404; }
                 location = /index.html { }"""

@@ -1,12 +1,19 @@
 /* table.c -- `weir table`: the contents of a table file. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "weir-admin.h"
+#include "base/base.h"
 #include "server/base/buffer.h"
 #include "server/base/command.h"
 #include "table/file.h"
 #include "table/table.h"
 #include "server/base/complain.h"
+#include "server/base/file.h"
+#include "server/base/replace-file.h"
 #include "server/base/table-file.h"
 #include "server/base/human-numbers.h"
 
@@ -160,14 +167,75 @@ static int upgrade(const char *command, const char *path)
     return say_copied("upgraded", path, &copied);
 }
 
-static int back_up(const char *command, struct weir_table *table, const char *path)
+/* Files of a server beside its table: rules that came by the API, lists changed by hand. */
+static const char *const beside[] = { ".rules", ".lists" };
+
+enum { BESIDE = sizeof(beside) / sizeof(beside[0]) };
+
+#define BESIDE_MAX ((size_t)1 << 30)
+
+struct beside {
+    char *from, *to;
+    bool made;
+};
+
+/* With the old one's owner, as far as the process may give files away, and mode. */
+static int copy_beside(struct beside *b, struct weir_error *error)
 {
+    struct stat old;
+    size_t len;
+
+    if (stat(b->from, &old) != 0 && errno == ENOENT)
+        return WEIR_OK;
+    if (access(b->to, F_OK) == 0)
+        return weir__fail(error, WEIR_INVALID, "'%s' is there already", b->to);
+    char *text = weir__file_read(b->from, BESIDE_MAX, &len);
+    if (text == NULL)
+        return weir__fail_errno(error, "cannot read", b->from);
+    int code = weir__store_replace(b->to, text, len, error);
+    b->made = code == WEIR_OK;
+    free(text);
+    if (b->made && ((chown(b->to, old.st_uid, old.st_gid) != 0 && errno != EPERM) ||
+                    chmod(b->to, old.st_mode & 0777) != 0))
+        code = weir__fail_errno(error, "cannot set the mode of", b->to);
+    return code;
+}
+
+/* The small files first, so that nothing is done if one of them is in the way. */
+static int back_up_all(struct weir_table *table, const char *path, const char *to,
+                       struct beside files[BESIDE], struct weir__copied *copied,
+                       struct weir_error *error)
+{
+    int code = WEIR_OK;
+
+    for (int i = 0; code == WEIR_OK && i < BESIDE; i++) {
+        if (asprintf(&files[i].from, "%s%s", path, beside[i]) < 0 ||
+            asprintf(&files[i].to, "%s%s", to, beside[i]) < 0)
+            code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
+        else
+            code = copy_beside(&files[i], error);
+    }
+    return code == WEIR_OK ? weir__table_backup(table, to, copied, error) : code;
+}
+
+static int back_up(const char *command, struct weir_table *table, const char *path, const char *to)
+{
+    struct beside files[BESIDE] = { 0 };
     struct weir__copied copied;
     struct weir_error error = { 0 };
+    int code = back_up_all(table, path, to, files, &copied, &error);
 
-    if (weir__table_backup(table, path, &copied, &error) != WEIR_OK)
-        return weir__complain(command, "%s", error.text);
-    return say_copied("wrote", path, &copied);
+    if (code == WEIR_OK)
+        say_copied("wrote", to, &copied);
+    for (int i = 0; i < BESIDE; i++) {
+        if (files[i].made && code == WEIR_OK)
+            printf("wrote %s\n", files[i].to);
+        else if (files[i].made)
+            unlink(files[i].to);
+        free(files[i].from);
+        free(files[i].to);
+    }
+    return code == WEIR_OK ? WEIR__EXIT_OK : weir__complain(command, "%s", error.text);
 }
 
 static int run(const struct weir__call *call)
@@ -183,7 +251,7 @@ static int run(const struct weir__call *call)
     if (weir__table_attach(call->self->name, &table, path, &error) != WEIR_OK)
         return weir__complain(call->self->name, "%s", error.text);
     if (o->backup != NULL) {
-        int code = back_up(call->self->name, table, o->backup);
+        int code = back_up(call->self->name, table, path, o->backup);
         weir_table_destroy(table);
         return code;
     }
@@ -200,16 +268,17 @@ const struct weir__command weir__cmd_table = {
     .name = "table",
     .summary = "show the contents of a table file",
     .arguments = "[options] FILE",
-    .help = "Keys, memory, evictions, bans, guards and limiters.\n"
-            "\n"
-            "  weir table /dev/shm/limits\n"
-            "\n"
-            "--backup takes every key as it was at some moment while the copy was made; to restore "
-            "it, stop everything that uses the table and put the copy in its place. --upgrade "
-            "needs a file "
-            "that nobody uses.\n"
-            "\n"
-            "Exit codes: 0 done, 2 wrong use or not a table.",
+    .help =
+        "Keys, memory, evictions, bans, guards and limiters.\n"
+        "\n"
+        "  weir table /dev/shm/limits\n"
+        "\n"
+        "--backup takes every key as it was at some moment while the copy was made, and the files "
+        "of a server beside the table: FILE.rules to COPY.rules, FILE.lists to COPY.lists. To "
+        "restore, stop everything that uses the table and put the copies in their places. "
+        "--upgrade needs a file that nobody uses.\n"
+        "\n"
+        "Exit codes: 0 done, 2 wrong use or not a table.",
     WEIR__COMMAND_OPTIONS(rows, .now = -1),
     .words_min = 1,
     .words_max = 1,

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 
-from serving import RULES, Server, run_tests
+from serving import RULES, Server, run_tests, write
 
 DAY = 86400
 CLOCK_OFFSET = 256  # docs/shm.md
@@ -343,6 +343,35 @@ def test_a_backup_while_in_use_is_restored(weir):
             http = server.http()
             assert not http.check(ip="192.0.2.1", uri="/").json()["allowed"]
             assert http.check(ip="192.0.2.2", uri="/").json()["allowed"]
+            http.close()
+
+
+def test_a_backup_has_the_rules_and_lists_beside_the_table(weir):
+    """Rules that came by the API and lists changed by hand are in files beside the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        table, copy = os.path.join(folder, "table"), os.path.join(folder, "copy")
+        with Server(weir, "--keys", "5000", table=table) as server, server.resp() as client:
+            client("WEIR.RULES.SET", RULES)
+            client("WEIR.LIST.ADD", "deny", "ip", "192.0.2.66")
+            os.chmod(table + ".rules", 0o640)
+            write(copy + ".lists", "somebody's")
+            done = run(weir, "table", table, "--backup", copy)
+            assert done.returncode == 2 and "copy.lists' is there already" in done.stderr, done
+            assert sorted(os.listdir(folder))[0] == "copy.lists", os.listdir(folder)
+            assert not os.path.exists(copy) and not os.path.exists(copy + ".rules")
+            os.remove(copy + ".lists")
+            done = run(weir, "table", table, "--backup", copy)
+            assert done.returncode == 0, done
+            for end in ".rules", ".lists":
+                assert "wrote %s%s\n" % (copy, end) in done.stdout, done
+                with open(table + end) as old, open(copy + end) as new:
+                    assert old.read() == new.read()
+                modes = [os.stat(name + end).st_mode for name in (table, copy)]
+                assert modes[0] == modes[1], modes
+        with Server(weir, "--keys", "5000", table=copy) as server, server.resp() as client:
+            assert client.json("WEIR.STATUS")["rules"]["rules"] > 0
+            http = server.http()
+            assert http.check(ip="192.0.2.66").json()["list"] == "deny"
             http.close()
 
 

@@ -36,6 +36,53 @@ static const struct weir__option rows[] = {
     { 0 },
 };
 
+/* ------------------------------------------------------ rules in force ---- */
+
+/* Rules of the server and their modes in force, if they are known. */
+struct modes {
+    bool known;
+    size_t n;
+    struct mode {
+        char rule[64], mode[16];
+    } * all;
+};
+
+/* Why a ban of this rule keeps nobody out; NULL: it does, or that is not known. */
+static const char *why_idle(const struct modes *modes, const char *rule, char words[64])
+{
+    size_t i = 0;
+
+    while (i < modes->n && strcmp(modes->all[i].rule, rule) != 0)
+        i++;
+    if (!modes->known || (i < modes->n && strcmp(modes->all[i].mode, "enforce") == 0))
+        return NULL;
+    if (i == modes->n)
+        return "the server has no such rule";
+    snprintf(words, 64, "the rule's mode is %s", modes->all[i].mode);
+    return words;
+}
+
+static void read_modes(struct weir__ask_server *r, struct modes *out)
+{
+    const struct weir__document *d = &r->document;
+    size_t n = 0;
+
+    r->silent = true;
+    if (!weir__ask_server_for(r, "GET /v1/modes", "in_force"))
+        return;
+    while (weir__document_find(d, "rules.%zu.rule", n))
+        n++;
+    if ((out->all = calloc(n + 1, sizeof(*out->all))) == NULL)
+        return;
+    out->known = true;
+    for (; out->n < n; out->n++) {
+        const char *mode = weir__document_text(d, "rules.%zu.in_force", out->n);
+        snprintf(out->all[out->n].rule, sizeof(out->all->rule), "%s",
+                 weir__document_text(d, "rules.%zu.rule", out->n));
+        snprintf(out->all[out->n].mode, sizeof(out->all->mode), "%s", mode ? mode : "enforce");
+    }
+}
+
 /* -------------------------------------------------------------- listing ---- */
 
 /* Whole if a terminal can show it, so that it can be copied to --lift. */
@@ -54,16 +101,22 @@ static void print_key(const char *key)
         weir__rules_words_value(stdout, key, len);
 }
 
-static void print_ban(const struct weir_ban *ban, weir_time now)
+static void print_ban(const struct weir_ban *ban, weir_time now, const struct modes *modes)
 {
-    char since[32], until[32];
+    char since[32], until[32], words[64];
+    const char *why = why_idle(modes, ban->rule, words);
 
     weir__human_duration(since, ban->since < now ? now - ban->since : 0);
     weir__human_duration(until, ban->until - now);
     weir__rules_words_value(stdout, ban->rule, strlen(ban->rule));
     printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
     print_key(ban->key);
-    printf(" banned %s ago, for another %s; strike %" PRId32 "\n", since, until, ban->strikes);
+    printf(" banned %s ago, for another %s; strike %" PRId32, since, until, ban->strikes);
+    if (why) {
+        printf("; not in force: ");
+        weir__print_safely(stdout, why);
+    }
+    putchar('\n');
 }
 
 /* Bans to print, as of `now`. */
@@ -71,6 +124,7 @@ struct pile {
     weir_time now;
     struct weir_ban *bans;
     size_t n, room;
+    struct modes modes;
 };
 
 static void pile_add(struct pile *pile, const struct weir_ban *ban)
@@ -79,7 +133,7 @@ static void pile_add(struct pile *pile, const struct weir_ban *ban)
         size_t room = pile->room ? 2 * pile->room : 64;
         struct weir_ban *more = realloc(pile->bans, room * sizeof(*more));
         if (more == NULL) { /* out of order, but not lost */
-            print_ban(ban, pile->now);
+            print_ban(ban, pile->now, &pile->modes);
             return;
         }
         pile->bans = more;
@@ -102,8 +156,9 @@ static void print_pile(struct pile *pile)
     else
         qsort(pile->bans, pile->n, sizeof(*pile->bans), newer_first);
     for (size_t i = 0; i < pile->n; i++)
-        print_ban(&pile->bans[i], pile->now);
+        print_ban(&pile->bans[i], pile->now, &pile->modes);
     free(pile->bans);
+    free(pile->modes.all);
 }
 
 static int list(const struct options *o, struct weir *weir, const struct weir_table *table,
@@ -251,8 +306,9 @@ static struct weir_ban read_ban(const struct weir__document *d, const char *at, 
     return ban;
 }
 
-static void show_bans(const struct weir__document *d)
+static void show_bans(struct weir__ask_server *r)
 {
+    const struct weir__document *d = &r->document;
     struct pile pile = { .now = moment(d, "now") };
     char at[32];
 
@@ -261,6 +317,8 @@ static void show_bans(const struct weir__document *d)
         struct weir_ban ban = read_ban(d, at, pile.now);
         pile_add(&pile, &ban);
     }
+    if (pile.n > 0)
+        read_modes(r, &pile.modes);
     print_pile(&pile);
 }
 
@@ -269,7 +327,7 @@ static void show_added(const struct weir__document *d)
     weir_time now = moment(d, "since");
     struct weir_ban ban = read_ban(d, "", now);
 
-    print_ban(&ban, now);
+    print_ban(&ban, now, &(struct modes){ 0 });
 }
 
 /* Lifting a ban that is not there is "no", not wrong use, unless there is no such rule. */
@@ -315,7 +373,7 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     else if (o->lift)
         puts("lifted");
     else
-        show_bans(&r->document);
+        show_bans(r);
     return WEIR__EXIT_OK;
 }
 
@@ -368,14 +426,16 @@ const struct weir__command weir__cmd_bans = {
     .summary = "list bans, ban a key, or lift a ban",
     .arguments =
         "[--server ADDRESS | --table FILE] [--rule NAME] [--add --for TIME KEY | --lift KEY]",
-    .help = "Shows the keys that rules keep out: since when, for how much longer, and how often "
-            "before; the newest first. Write rule names and keys as listed. A lifted ban leaves "
-            "the limit as it is; weir reset returns it.\n"
-            "\n"
-            "  weir bans --add --rule login --for 10m 192.0.2.7\n"
-            "  weir bans --lift --rule login 192.0.2.7\n"
-            "\n"
-            "Exit codes: 0 done, 1 that key is not banned, 2 wrong use, no such rule or no server.",
+    .help =
+        "Shows the keys that rules keep out: since when, for how much longer, and how often "
+        "before; the newest first. Write rule names and keys as listed. A lifted ban leaves "
+        "the limit as it is; weir reset returns it. A ban belongs to its rule's name: if a server "
+        "has no such rule, or it does not enforce, the ban is listed as not in force.\n"
+        "\n"
+        "  weir bans --add --rule login --for 10m 192.0.2.7\n"
+        "  weir bans --lift --rule login 192.0.2.7\n"
+        "\n"
+        "Exit codes: 0 done, 1 that key is not banned, 2 wrong use, no such rule or no server.",
     WEIR__ASK_SERVER(rows, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run,

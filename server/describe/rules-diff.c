@@ -413,7 +413,8 @@ static void diff_rules(struct weir__diff *d, const struct weir__draft *old,
             if (find_rule(news, new->n_rules, &old->rules[i]))
                 continue;
             weir__diff_begin(d, "rule", old->rules[i].name, &old->rules[i]);
-            tell_whole(d, &old->rules[i], "removed", "");
+            tell_whole(d, &old->rules[i], "removed",
+                       "its bans and what its keys have used count no more");
         }
     } else {
         d->failed = true;

@@ -391,7 +391,7 @@ rule bots (requests with agent bot... or curl, but not with ip 10.0.0.0/8)
     ban for 10m after sliding-window 5/1m refusals, forgotten after 100m -> none: bans in force stay
     about is written anew: for people only
 rule old (every request but those with ip 10.0.0.0/8)
-    removed: 5/1m for all together
+    removed: 5/1m for all together: its bans and what its keys have used count no more
 list deny
     account: 5 added (e, f, g, ...), 1 removed (a)
     ip: 1 added (192.0.2.1)

@@ -169,6 +169,33 @@ def test_R4_bans(weir):
         cli.fails("--now needs --table", "bans", "--now", "3")
 
 
+def test_R4_bans_of_rules_that_are_not_in_force(weir):
+    """A ban belongs to its rule's name: renamed, off or in shadow, the rule lets the key in."""
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        cli(0, "bans", "--add", "--rule", "login", "192.0.2.9", "--for", "10m")
+        cli(0, "bans", "--add", "--rule", "per-ip", "192.0.2.9", "--for", "10m")
+        assert "not in force" not in cli(0, "bans")
+        for mode in "shadow", "off":
+            cli(0, "mode", mode, "--rule", "login")
+            lines = cli(0, "bans").splitlines()
+            marked = [line for line in lines if "not in force" in line]
+            assert len(lines) == 2 and len(marked) == 1, lines
+            assert marked[0].startswith("login "), lines
+            assert marked[0].endswith("; not in force: the rule's mode is " + mode), lines
+        cli(0, "mode", "as-written", "--rule", "login")
+        assert cli(0, "rules", "set", "-", stdin=RULES.replace("name: login", "name: sign-in"))
+        lines = [line for line in cli(0, "bans").splitlines() if "not in force" in line]
+        assert len(lines) == 1 and lines[0].startswith("login "), lines
+        assert lines[0].endswith("; not in force: the server has no such rule"), lines
+        cli(0, "rules", "set", "-", stdin="version: 1\n")
+        assert cli(0, "bans").count("not in force: the server has no such rule\n") == 2
+        assert cli(0, "check", "ip=192.0.2.9", "uri=/login").startswith("allowed")
+        cli(0, "rules", "set", "-", stdin=RULES)  # the name is back
+        assert "not in force" not in cli(0, "bans")
+        cli.has(1, "(banned)", "check", "ip=192.0.2.9", "uri=/login")
+
+
 def test_R3_lists(weir):
     with Server(weir, rules=RULES) as server:
         cli = Cli(weir, server)

@@ -706,7 +706,8 @@ WEIR_API bool weir_check_exit(struct weir *weir, struct weir_entry *entry,
                               enum weir_outcome outcome, weir_time now);
 WEIR_API bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now);
 
-/* The rules' answer to a refusal by this guard (NULL: by none); false: none.  The body is cut at `size` bytes. */
+/* The rules' answer to a refusal by this guard (NULL: by none); false: none.  The body is cut at
+ * `size` bytes. */
 #define WEIR_FALLBACK_MAX 65536
 struct weir_fallback {
     int32_t status;

@@ -34,14 +34,19 @@ static void doubt_network(const struct weir__doubting *r, const struct weir__con
 static void doubt_path(const struct weir__doubting *r, const struct weir__condition *c,
                        const struct weir__pattern *p)
 {
-    static const char *const words[] = { "login",  "logon",   "signin", "sign-in",  "auth",
-                                         "passw",  "token",   "otp",    "2fa",      "mfa",
-                                         "signup", "sign-up", "admin",  "register", "reset" };
+    /* And words that have one in them by chance. */
+    static const char *const words[][2] = {
+        { "login" },    { "logon" },  { "signin" },  { "sign-in" },         { "auth", "author" },
+        { "passw" },    { "token" },  { "authori" }, { "otp", "ootp" },     { "2fa" },
+        { "mfa" },      { "signup" }, { "sign-up" }, { "reset", "preset" }, { "admin" },
+        { "register" },
+    };
 
     if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
         return;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasestr(p->text, words[i])) {
+        if (strcasestr(p->text, words[i][0]) &&
+            !(words[i][1] && strcasestr(p->text, words[i][1]))) {
             weir__doubt(
                 r, c->mark,
                 "%s matches only as written, and other spellings of it (capitals, / or ;x at "

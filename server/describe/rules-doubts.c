@@ -129,6 +129,17 @@ static void doubt_header(const struct weir__doubting *r, struct weir__mark mark,
                     meant);
 }
 
+/* Words of their own, though a slip away from one. */
+static bool is_word(const char *name, size_t len)
+{
+    static const char *const words[] = { "id", "vip", "zip", "cost", "post" };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strlen(words[i]) == len && memcmp(words[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 /* Any name is possible: only a slip away from a known one, and what others call one, are
  * doubted. */
 static void doubt_name(const struct weir__doubting *r, struct weir__mark mark, const char *name,
@@ -136,6 +147,8 @@ static void doubt_name(const struct weir__doubting *r, struct weir__mark mark, c
 {
     const char *near = NULL;
 
+    if (is_word(name, len))
+        return;
     for (const char *const *at = attributes; *at && len <= WEIR__EDITS_MAX; at++) {
         size_t n = strlen(*at);
         if (n == len && memcmp(*at, name, n) == 0)

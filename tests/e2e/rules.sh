@@ -307,6 +307,19 @@ run rules check stricter.yaml
 is "limits that refuse when the table is full or Redis away" \
     "$code $(printf '%s' "$err" | grep 'never refuses')" \
     "0 stricter.yaml:7:5: warning: it never refuses: the rule 'c' $same"
+cat >"$dir/words.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { uri: [/authors, "/presets/**", /footprint] }, key: "{id}", limit: 5/1m }
+  - { name: b, match: { vip: "yes", zip: "1234", cost: high }, key: "{post}", limit: 5/1m }
+  - { name: c, match: { uri: /totp }, limit: 5/1m }
+  - { name: d, match: { uri: /authorize }, limit: 5/1m }
+  - { name: e, match: { uri: /users/reset }, limit: 5/1m }
+END
+run rules check words.yaml
+is "words that are like others" "$code $err" "0 words.yaml:5:25: warning: '/totp' $spelling
+words.yaml:6:25: warning: '/authorize' $spelling
+words.yaml:7:25: warning: '/users/reset' $spelling"
 {
     printf 'version: 1\nrules:\n  - { name: r, limit: 9/s }\nguards:\n'
     printf '  - { name: g0, concurrency: 1, mode: "off" }\n'

@@ -94,8 +94,8 @@ WEIR_API bool weir_ruled_queue_get(struct weir *weir, const char *guard,
 /* ---------------------------------------------------- waiting for a guard ---- */
 
 /* A guard needs one queue in a process, and a queue serves one guard.  Nobody overtakes: a newcomer
- * waits behind waiters that are before it; but one that waits for more permits than are free is
- * passed by smaller asks now and then.  With max_per_key, a key has at most that many waiters, and
+ * waits behind waiters that are before it.  But a waiter that needs more permits than are free may
+ * be overtaken by smaller ones.  With max_per_key, a key has at most that many waiters, and
  * never more than places are left (WEIR_KEY_BUSY).  Only WEIR_BUSY is waited for; any other refusal
  * is immediate, and dismisses a waiter at its turn. */
 

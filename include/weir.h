@@ -294,8 +294,9 @@ WEIR_API void weir_table_tend(struct weir_table *table, weir_time now);
 /* A limit at work in a table.  Processes that share the table and use the same name share the
  * states.  Creating a name again gives the same limiter. */
 struct weir_limiter;
-/* WEIR_EXISTS: the name, of 1 to 63 bytes, has another limit; weir_limiter_change changes it.  It
- * stays until it is released or dropped as often as it was created, or the table is destroyed. */
+/* WEIR_EXISTS: the name, of 1 to 63 bytes, has another limit; weir_limiter_find it, and
+ * weir_limiter_change it.  Each create needs one release or drop.  The limiter goes after the last,
+ * or with the table. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table,
                                  const char *name, const struct weir_limit *limit,
                                  struct weir_error *error);

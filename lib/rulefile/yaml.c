@@ -19,8 +19,9 @@
 struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__report *report)
 {
     (void)arena;
-    weir__report_add(report, WEIR__NOWHERE,
-                     "this build has no YAML reader; build Weir with libfyaml");
+    weir__report_add(
+        report, WEIR__NOWHERE,
+        "this build has no YAML reader; build Weir with libfyaml (weir.c: -DWEIR_YAML -lfyaml)");
     return NULL;
 }
 

@@ -473,7 +473,9 @@ int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, con
         struct weir_limit named = weir__plan_limit_named(present);
         weir_limit_print(text, sizeof(text), &named);
         weir_limiter_release(limiter);
-        return weir__fail(error, WEIR_EXISTS, "limiter '%s' is there already, as %s", name, text);
+        return weir__fail(error, WEIR_EXISTS,
+                          "limiter '%s' is there already, as %s; weir_limiter_change changes it",
+                          name, text);
     }
     *out = limiter;
     return WEIR_OK;

@@ -56,7 +56,7 @@ TEST(test_a_limiter_outlives_its_processes)
     leave(&p);
     OWN(weir_table) *table = attach(p.path);
     assert_int_equal(stats_of(table, -1).limiters, 2);
-    expect_create_fails(table, "api", "gcra 5/1m", WEIR_EXISTS, "gcra 300/1m");
+    expect_create_fails(table, "api", "gcra 5/1m", WEIR_EXISTS, "gcra 300/1m; weir_limiter_change");
     assert_int_equal(left(limiter_of(table, "log", "sliding-log 7/1m"), "k", NOW), 3);
 }
 

@@ -118,31 +118,36 @@ static void put_zones(struct pen *pen, const ngx_array_t *all)
 /* Figures of a guard.  Metrics have the names and labels of weir serve, so the same alerts hold. */
 static const struct figure {
     const char *json;
-    const char *name, *kind; /* kind NULL: another sample of the metric before */
-    const char *label;       /* besides the guard, or "" */
-    size_t at;               /* in struct weir_guard_info */
+    const char *name, *kind, *help; /* kind NULL: another sample of the metric before */
+    const char *label;              /* besides the guard, or "" */
+    size_t at;                      /* in struct weir_guard_info */
 } figures[] = {
-#define FIGURE(member, name, kind, label)                                                  \
-    {                                                                                      \
-#member, "weir_guard_" name, kind, label, offsetof(struct weir_guard_info, member) \
+#define FIGURE(member, name, kind, help, label)                                                  \
+    {                                                                                            \
+#member, "weir_guard_" name, kind, help, label, offsetof(struct weir_guard_info, member) \
     }
-    FIGURE(in_flight, "in_flight", "gauge", ""),
-    FIGURE(limit, "limit", "gauge", ""),
-    FIGURE(entered, "entered_total", "counter", ""),
-    FIGURE(refused_open, "refused_total", "counter", ",reason=\"open\""),
-    FIGURE(refused_busy, "refused_total", NULL, ",reason=\"busy\""),
-    FIGURE(refused_limited, "refused_total", NULL, ",reason=\"limited\""),
-    FIGURE(refused_shed, "refused_total", NULL, ",reason=\"shed\""),
-    FIGURE(refused_degraded, "refused_total", NULL, ",reason=\"degraded\""),
-    FIGURE(refused_full, "refused_total", NULL, ",reason=\"full\""),
-    FIGURE(refused_late, "refused_total", NULL, ",reason=\"late\""),
-    FIGURE(refused_key_busy, "refused_total", NULL, ",reason=\"key-busy\""),
-    FIGURE(shadow_refused, "shadow_refused_total", "counter", ""),
-    FIGURE(succeeded, "exits_total", "counter", ",outcome=\"ok\""),
-    FIGURE(failed, "exits_total", NULL, ",outcome=\"error\""),
-    FIGURE(timed_out, "exits_total", NULL, ",outcome=\"timeout\""),
-    FIGURE(dropped, "exits_total", NULL, ",outcome=\"dropped\""),
-    FIGURE(reclaimed, "reclaimed_total", "counter", ""),
+    FIGURE(in_flight, "in_flight", "gauge", "Permits that are out.", ""),
+    FIGURE(limit, "limit", "gauge",
+           "Permits there are now; for an adaptive rate, permits per second.", ""),
+    FIGURE(entered, "entered_total", "counter", "How many were let in.", ""),
+    FIGURE(refused_open, "refused_total", "counter", "How many were refused, and why.",
+           ",reason=\"open\""),
+    FIGURE(refused_busy, "refused_total", NULL, NULL, ",reason=\"busy\""),
+    FIGURE(refused_limited, "refused_total", NULL, NULL, ",reason=\"limited\""),
+    FIGURE(refused_shed, "refused_total", NULL, NULL, ",reason=\"shed\""),
+    FIGURE(refused_degraded, "refused_total", NULL, NULL, ",reason=\"degraded\""),
+    FIGURE(refused_full, "refused_total", NULL, NULL, ",reason=\"full\""),
+    FIGURE(refused_late, "refused_total", NULL, NULL, ",reason=\"late\""),
+    FIGURE(refused_key_busy, "refused_total", NULL, NULL, ",reason=\"key-busy\""),
+    FIGURE(shadow_refused, "shadow_refused_total", "counter",
+           "How many would have been refused, but were let in by mode shadow.", ""),
+    FIGURE(succeeded, "exits_total", "counter", "Permits given back, by outcome.",
+           ",outcome=\"ok\""),
+    FIGURE(failed, "exits_total", NULL, NULL, ",outcome=\"error\""),
+    FIGURE(timed_out, "exits_total", NULL, NULL, ",outcome=\"timeout\""),
+    FIGURE(dropped, "exits_total", NULL, NULL, ",outcome=\"dropped\""),
+    FIGURE(reclaimed, "reclaimed_total", "counter",
+           "Permits that were not given back in time, or whose holder has died.", ""),
 #undef FIGURE
 };
 
@@ -248,6 +253,11 @@ static void put_json(struct pen *pen, const struct ngx_weir_conf *conf, struct w
 
 /* ------------------------------------------------------------ Prometheus ---- */
 
+static void put_head(struct pen *pen, const char *name, const char *kind, const char *help)
+{
+    put(pen, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
+}
+
 static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
                        const struct figure *metric)
 {
@@ -256,7 +266,7 @@ static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
     char name[64];
 
     if (metric->kind != NULL)
-        put(pen, "# TYPE %s %s\n", metric->name, metric->kind);
+        put_head(pen, metric->name, metric->kind, metric->help);
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         weir_guard_get(guard, now, &info);
         put(pen, "%s{guard=\"%s\"%s} %lld\n", metric->name, ngx_weir_quotable(info.name, name),
@@ -275,15 +285,15 @@ static void put_breakers(struct pen *pen, struct weir_table *table, weir_time no
     struct weir_guard *guard;
     char name[64];
 
-    put(pen, "# TYPE weir_guard_breaker gauge\n");
+    put_head(pen, "weir_guard_breaker", "gauge", "1 for the state that each breaker is in.");
     for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
         weir_guard_get(guard, now, &info);
         if (has_breaker(&info.options.breaker))
             put(pen, "weir_guard_breaker{guard=\"%s\",state=\"%s\"} 1\n",
                 ngx_weir_quotable(info.name, name), weir_breaker_state_name(info.breaker));
     }
-    put(pen, "# TYPE weir_degradation gauge\nweir_degradation %d\n",
-        weir_degradation_get(table, NULL));
+    put_head(pen, "weir_degradation", "gauge", "The degradation, 0 (none) to 9.");
+    put(pen, "weir_degradation %d\n", weir_degradation_get(table, NULL));
 }
 
 static void put_checks(struct pen *pen, struct weir *weir)
@@ -291,16 +301,22 @@ static void put_checks(struct pen *pen, struct weir *weir)
     struct weir_totals t;
 
     weir_totals_shared(weir, &t);
+    put_head(pen, "weir_checks_total", "counter", "Requests decided by the rules.");
     put(pen,
-        "# TYPE weir_checks_total counter\nweir_checks_total{outcome=\"allowed\"} %lld\n"
-        "weir_checks_total{outcome=\"refused\"} %lld\n"
-        "# TYPE weir_checks_listed_total counter\nweir_checks_listed_total{list=\"allow\"} %lld\n"
-        "weir_checks_listed_total{list=\"deny\"} %lld\n"
-        "# TYPE weir_checks_unmatched_total counter\nweir_checks_unmatched_total %lld\n"
-        "# TYPE weir_checks_shadow_refused_total counter\n"
-        "weir_checks_shadow_refused_total %lld\n",
-        (long long)t.allowed, (long long)t.refused, (long long)t.allow_listed, (long long)t.denied,
-        (long long)t.unmatched, (long long)t.shadow_refused);
+        "weir_checks_total{outcome=\"allowed\"} %lld\n"
+        "weir_checks_total{outcome=\"refused\"} %lld\n",
+        (long long)t.allowed, (long long)t.refused);
+    put_head(pen, "weir_checks_listed_total", "counter", "Of these, decided by a list.");
+    put(pen,
+        "weir_checks_listed_total{list=\"allow\"} %lld\n"
+        "weir_checks_listed_total{list=\"deny\"} %lld\n",
+        (long long)t.allow_listed, (long long)t.denied);
+    put_head(pen, "weir_checks_unmatched_total", "counter",
+             "Of these, allowed because no rule applies.");
+    put(pen, "weir_checks_unmatched_total %lld\n", (long long)t.unmatched);
+    put_head(pen, "weir_checks_shadow_refused_total", "counter",
+             "Of these, allowed but would have been refused by a rule in shadow.");
+    put(pen, "weir_checks_shadow_refused_total %lld\n", (long long)t.shadow_refused);
 }
 
 static void put_decisions(struct pen *pen, struct weir *weir)
@@ -309,7 +325,7 @@ static void put_decisions(struct pen *pen, struct weir *weir)
     char name[64];
 
     put_checks(pen, weir);
-    put(pen, "# TYPE weir_decisions_total counter\n");
+    put_head(pen, "weir_decisions_total", "counter", "Decisions, by rule and outcome.");
     for (int64_t at = 0; weir_rule_next_shared(weir, &at, &i);) {
         ngx_weir_quotable(i.name, name);
         put(pen,
@@ -319,7 +335,8 @@ static void put_decisions(struct pen *pen, struct weir *weir)
             name, (long long)i.allowed, name, (long long)i.refused, name,
             (long long)i.shadow_refused);
     }
-    put(pen, "# TYPE weir_decisions_banned_total counter\n");
+    put_head(pen, "weir_decisions_banned_total", "counter",
+             "Of the refused, those of keys that are banned.");
     for (int64_t at = 0; weir_rule_next_shared(weir, &at, &i);)
         put(pen, "weir_decisions_banned_total{rule=\"%s\"} %lld\n", ngx_weir_quotable(i.name, name),
             (long long)i.banned);
@@ -332,13 +349,18 @@ static void put_fleet_metrics(struct pen *pen)
 
     if (!ngx_weir_fleet_look(&f))
         return;
-    put(pen,
-        "# TYPE weir_fleet_alone gauge\nweir_fleet_alone %d\n"
-        "# TYPE weir_fleet_part_ratio gauge\nweir_fleet_part_ratio %lld.%06lld\n",
-        f.alone, (long long)(f.part / 1000000), (long long)(f.part % 1000000));
-    if (f.agent)
-        put(pen, "# TYPE weir_fleet_members gauge\nweir_fleet_members %lld\n",
-            (long long)f.members);
+    put_head(
+        pen, "weir_fleet_alone", "gauge",
+        "1 while the fleet's Redis does not answer and rules go by when_alone; 0 in no fleet.");
+    put(pen, "weir_fleet_alone %lld\n", (long long)f.alone);
+    put_head(pen, "weir_fleet_part_ratio", "gauge",
+             "This host's part of every limit while Redis is away.");
+    put(pen, "weir_fleet_part_ratio %lld.%06lld\n", (long long)(f.part / 1000000),
+        (long long)(f.part % 1000000));
+    if (!f.agent)
+        return;
+    put_head(pen, "weir_fleet_members", "gauge", "Hosts of the fleet.");
+    put(pen, "weir_fleet_members %lld\n", (long long)f.members);
 }
 
 static void put_answers(struct pen *pen, const ngx_array_t *all)
@@ -347,7 +369,8 @@ static void put_answers(struct pen *pen, const ngx_array_t *all)
     uint64_t counts[NGX_WEIR_STATUSES];
 
     if (all->nelts > 0)
-        put(pen, "# TYPE weir_zone_requests_total counter\n");
+        put_head(pen, "weir_zone_requests_total", "counter",
+                 "Requests and connections under weir_req and weir_conn, by zone and outcome.");
     for (ngx_uint_t i = 0; i < all->nelts; i++) {
         ngx_weir_counts_get(zones[i], counts);
         for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++) {
@@ -359,22 +382,36 @@ static void put_answers(struct pen *pen, const ngx_array_t *all)
     }
 }
 
+static void put_table(struct pen *pen, struct weir_table *table)
+{
+    struct weir_table_stats s;
+
+    weir_table_stats(table, -1, &s);
+    put_head(pen, "weir_table_slots", "gauge", "Places for keys.");
+    put(pen, "weir_table_slots %lld\n", (long long)s.slots);
+    put_head(pen, "weir_table_keys", "gauge", "Places in use, including those of idle keys.");
+    put(pen, "weir_table_keys %lld\n", (long long)s.keys);
+    put_head(
+        pen, "weir_table_evicted_total", "counter",
+        "Keys that made room: idle ones for nothing, early ones because the table is too small.");
+    put(pen,
+        "weir_table_evicted_total{when=\"idle\"} %lld\n"
+        "weir_table_evicted_total{when=\"early\"} %lld\n",
+        (long long)s.evicted_idle, (long long)s.evicted_early);
+    put_head(pen, "weir_table_no_room_total", "counter",
+             "Asks for new keys refused because the table was full: when_full: closed.");
+    put(pen, "weir_table_no_room_total %lld\n", (long long)s.no_room);
+    put_head(pen, "weir_table_no_disk_total", "counter",
+             "Blocks for windows, logs and bans that were wanted while the disk was full.");
+    put(pen, "weir_table_no_disk_total %lld\n", (long long)s.no_disk);
+}
+
 static void put_prometheus(struct pen *pen, const struct ngx_weir_conf *conf, struct weir *weir,
                            weir_time now)
 {
     struct weir_table *table = conf->table;
-    struct weir_table_stats s;
 
-    weir_table_stats(table, -1, &s);
-    put(pen,
-        "# TYPE weir_table_slots gauge\nweir_table_slots %lld\n"
-        "# TYPE weir_table_keys gauge\nweir_table_keys %lld\n"
-        "# TYPE weir_table_evicted_total counter\nweir_table_evicted_total{when=\"idle\"} %lld\n"
-        "weir_table_evicted_total{when=\"early\"} %lld\n"
-        "# TYPE weir_table_no_room_total counter\nweir_table_no_room_total %lld\n"
-        "# TYPE weir_table_no_disk_total counter\nweir_table_no_disk_total %lld\n",
-        (long long)s.slots, (long long)s.keys, (long long)s.evicted_idle,
-        (long long)s.evicted_early, (long long)s.no_room, (long long)s.no_disk);
+    put_table(pen, table);
     if (weir != NULL)
         put_decisions(pen, weir);
     put_fleet_metrics(pen);

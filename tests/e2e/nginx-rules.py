@@ -602,6 +602,14 @@ rules: [{ name: all, limit: 2/1h, ban: { refusals: 1/1h, for: 1h } }]
         assert nginx.get("/status?format=json").status == 200
 
 
+def test_S5_alerts_are_of_metrics_that_there_are(module):
+    with open(os.path.join(ROOT, "docs/serve-reference.md")) as file:
+        known = set(re.findall(r"^\| `(weir_\w+)` \|", file.read(), re.M))
+    with open(os.path.join(ROOT, "share/prometheus/weir-alerts.yml")) as file:
+        named = set(re.findall(r"\bweir_\w+", file.read()))
+    assert len(named) > 5 and named <= known, named - known
+
+
 def test_S5_metrics_are_those_of_weir_serve(module):
     """Names, kinds and labels: one alert serves both."""
     with open(os.path.join(ROOT, "docs/serve-reference.md")) as file:
@@ -612,7 +620,9 @@ def test_S5_metrics_are_those_of_weir_serve(module):
         body = nginx.get("/status?format=prometheus").body.decode()
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", body, re.M))
     samples = re.findall(r"^(\w+)(?:{(.*)})? \d+$", body, re.M)
-    assert len(samples) + len(kinds) == len(body.splitlines()), body
+    helped = re.findall(r"^# HELP (\w+) \S.*\.\n# TYPE (\w+) ", body, re.M)
+    assert helped == [(name, name) for name in kinds], body
+    assert len(samples) + 2 * len(kinds) == len(body.splitlines()), body
     for name, labels in samples:
         assert theirs[name][0] == kinds[name], name
         assert sorted(re.findall(r'(\w+)="', labels)) == theirs[name][1], (name, labels)

@@ -11,7 +11,8 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
     char text[WEIR_KEY_TEXT];
     struct weir_key key;
 
-    if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
+    if (post->lever->table != weir->table || /* it only stands aside: the table has no such rule */
+        !weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         return false;
     if (rule->fleet)
         weir__across_key(weir, rule, facts, made, &key);

@@ -116,6 +116,27 @@ bool weir__ask_server_attributes(struct weir__ask_server *r)
     return true;
 }
 
+bool weir__read_attributes(const struct weir__call *call, struct weir_attr attrs[WEIR__ATTRS_MAX])
+{
+    if (call->n > WEIR__ATTRS_MAX) {
+        weir__complain(call->self->name, "%d attributes are too many: at most %d", call->n,
+                       WEIR__ATTRS_MAX);
+        return false;
+    }
+    for (int i = 0; i < call->n; i++) {
+        char *equals = strchr(call->words[i], '=');
+        if (equals == NULL || equals == call->words[i]) {
+            weir__complain(call->self->name,
+                           "'%s' is not an attribute: write name=value, as in ip=192.0.2.7",
+                           call->words[i]);
+            return false;
+        }
+        *equals = '\0';
+        attrs[i] = (struct weir_attr){ .name = call->words[i], .value = equals + 1 };
+    }
+    return true;
+}
+
 bool weir__ask_server_call(struct weir__ask_server *r, const char *request)
 {
     char method[8];

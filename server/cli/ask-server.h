@@ -46,6 +46,9 @@ void weir__ask_server_text(struct weir__ask_server *remote, const char *text, si
 /* Begins the body with "attributes" made of the call's words NAME=VALUE.  False after a
  * complaint. */
 bool weir__ask_server_attributes(struct weir__ask_server *remote);
+/* The same words, for a command that does without a server; their names are cut off in place. */
+#define WEIR__ATTRS_MAX 64
+bool weir__read_attributes(const struct weir__call *call, struct weir_attr attrs[WEIR__ATTRS_MAX]);
 /* Warns about words ip=VALUE whose value is no address: all such are one client. */
 void weir__doubt_addresses(const struct weir__call *call);
 

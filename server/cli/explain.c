@@ -18,7 +18,6 @@
 #include "server/base/human-numbers.h"
 #include "server/base/terminal.h"
 
-#define ATTRS_MAX 64
 #define BAR_WIDTH 20
 
 struct options {
@@ -468,28 +467,6 @@ static int explain_to_people(const struct options *o, const struct weir__documen
 
 /* ------------------------------------------------------- by a rule file ---- */
 
-/* name=value; the name is cut off in place. */
-static bool read_attrs(const struct weir__command *self, char **words, int n,
-                       struct weir_attr *attrs)
-{
-    if (n > ATTRS_MAX) {
-        weir__complain(self->name, "%d attributes are too many: at most %d", n, ATTRS_MAX);
-        return false;
-    }
-    for (int i = 0; i < n; i++) {
-        char *equals = strchr(words[i], '=');
-        if (equals == NULL || equals == words[i]) {
-            weir__complain(self->name,
-                           "'%s' is not an attribute: write name=value, as in ip=192.0.2.7",
-                           words[i]);
-            return false;
-        }
-        *equals = '\0';
-        attrs[i] = (struct weir_attr){ .name = words[i], .value = equals + 1 };
-    }
-    return true;
-}
-
 static int print_explanation(const struct weir__command *self, const struct options *o,
                              const struct weir__buffer *json, bool allowed)
 {
@@ -543,12 +520,12 @@ static int open_engine(const struct options *o, struct weir_table **table, struc
 static int explain_locally(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir_attr attrs[ATTRS_MAX];
+    struct weir_attr attrs[WEIR__ATTRS_MAX];
     struct weir_table *table = NULL;
     struct weir *weir = NULL;
     struct weir_error error = { 0 };
 
-    if (!read_attrs(call->self, call->words, call->n, attrs))
+    if (!weir__read_attributes(call, attrs))
         return WEIR__EXIT_WRONG;
     int code = open_engine(o, &table, &weir, &error) == WEIR_OK
                    ? explain(call->self, o, weir, attrs, (size_t)call->n)

@@ -1,18 +1,22 @@
-/* mode.c -- `weir mode`: switches rules and guards of a running server by hand, and shows
- * their modes. */
+/* mode.c -- `weir mode`: switches rules and guards of a running server by hand, and shows their
+ * modes; or of a table file, which knows only the switches. */
 #include <string.h>
 
 #include "base/base.h"
 #include "server/base/complain.h"
+#include "server/base/table-file.h"
 #include "server/cli/ask-server.h"
+#include "table/table.h"
+#include "weir-admin.h"
 
 struct options {
     struct weir__ask_server_options remote;
-    const char *rule;
+    const char *rule, *table;
 };
 
 static const struct weir__option rows[] = {
     WEIR__TEXT("rule", 'r', rule, "NAME", "this rule or guard; default all"),
+    WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
     { 0 },
 };
 
@@ -118,6 +122,79 @@ static int ask(const struct weir__call *call, struct weir__ask_server *r)
     return weir__ask_server_show(r, "PUT /v1/modes", "in_force", show_switched);
 }
 
+/* ---------------------------------------------------------- a table file ---- */
+
+/* The limiter of the table that holds the mode of this rule or guard; NULL: there is none. */
+static struct weir_limiter *find_lever(struct weir_table *table, const char *rule)
+{
+    struct weir_limiter_info info;
+    char words[96];
+
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
+        if (!weir_limiter_words(&info, words) && strcmp(words, rule) == 0)
+            return weir_limiter_find(table, info.name);
+    return NULL;
+}
+
+static void show_switches(struct weir_table *table)
+{
+    enum weir_mode mode = weir__table_mode(table);
+    struct weir_limiter_info info;
+    char words[96];
+
+    printf("all rules: %s%s\n", weir_mode_name(mode), mode == WEIR_AS_WRITTEN ? "" : " by hand");
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);) {
+        const struct weir_limiter *lever =
+            weir_limiter_words(&info, words) ? NULL : weir_limiter_find(table, info.name);
+        mode = lever ? weir__limiter_mode(lever) : WEIR_AS_WRITTEN;
+        if (mode == WEIR_AS_WRITTEN)
+            continue;
+        weir__print_safely(stdout, words);
+        printf(": %s by hand\n", weir_mode_name(mode));
+    }
+}
+
+static int switch_in(const struct weir__call *call, struct weir_table *table, enum weir_mode mode)
+{
+    const struct options *o = call->options;
+    struct weir_limiter *lever = o->rule ? find_lever(table, o->rule) : NULL;
+
+    if (o->rule && !lever)
+        return weir__complain(call->self->name, "there is no rule or guard %s in the table",
+                              weir__quote(o->rule, strlen(o->rule)).text);
+    if (lever)
+        weir__limiter_set_mode(lever, mode);
+    else
+        weir__table_set_mode(table, mode);
+    weir__print_safely(stdout, o->rule ? o->rule : "all rules");
+    printf(": %s\n", weir_mode_name(mode));
+    return WEIR__EXIT_OK;
+}
+
+static int run_table(const struct weir__call *call)
+{
+    const struct options *o = call->options;
+    struct weir_table *table;
+    struct weir_error error = { 0 };
+    int code = WEIR__EXIT_OK, mode = 0;
+
+    if (o->remote.json || o->remote.server)
+        return weir__command_wrong(call->self, "--table or %s, not both",
+                                   o->remote.json ? "--json" : "--server");
+    if (weir__table_attach(call->self->name, &table, o->table, &error) != WEIR_OK)
+        return weir__complain(call->self->name, "--table: %s", error.text);
+    while (call->n > 0 && strcmp(weir_mode_name((enum weir_mode)mode), call->words[0]) != 0)
+        mode++;
+    if (call->n > 0)
+        code = switch_in(call, table, (enum weir_mode)mode);
+    else
+        show_switches(table);
+    weir_table_destroy(table);
+    return code;
+}
+
+/* --------------------------------------------------------------- command ---- */
+
 static bool is_mode(const char *word)
 {
     for (int m = 0; m <= WEIR_OFF; m++) {
@@ -133,14 +210,16 @@ static int run(const struct weir__call *call)
     const char *modes[WEIR_OFF + 2] = { 0 }, *word = call->words[0];
 
     if (call->n == 0)
-        return o->rule ? weir__command_wrong(call->self, "which mode?") : WEIR__GO_ON;
+        return o->rule    ? weir__command_wrong(call->self, "which mode?")
+               : o->table ? run_table(call)
+                          : WEIR__GO_ON;
     if (call->n == 2) {
         bool last = is_mode(call->words[1]);
         return weir__complain(call->self->name, "to switch one rule: weir mode %s --rule %s",
                               last ? call->words[1] : word, last ? word : call->words[1]);
     }
     if (is_mode(word))
-        return WEIR__GO_ON;
+        return o->table ? run_table(call) : WEIR__GO_ON;
     for (int m = 0; m <= WEIR_OFF; m++)
         modes[m] = weir_mode_name((enum weir_mode)m);
     return weir__command_wrong(call->self, "there is no mode '%s'; %s", word,
@@ -150,11 +229,12 @@ static int run(const struct weir__call *call)
 const struct weir__command weir__cmd_mode = {
     .name = "mode",
     .summary = "show the modes of rules, or switch them",
-    .arguments = "[enforce|shadow|off|as-written] [--rule NAME] [options]",
+    .arguments = "[--server ADDRESS | --table FILE] [enforce|shadow|off|as-written] [--rule NAME]",
     .help = "Without a mode, shows the mode of every rule and guard and how often it has refused. "
             "enforce refuses; shadow only counts its refusals; off does nothing; "
             "as-written ends the switch, and the rule file decides again. A switch takes effect at "
-            "once, in every process that shares the table.\n"
+            "once, in every process that shares the table. With --table it needs no server, as for "
+            "nginx alone, and shows the switches only.\n"
             "\n"
             "  weir mode shadow --rule login\n"
             "\n"

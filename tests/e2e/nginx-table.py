@@ -52,6 +52,22 @@ def test_N3_one_limit_with_weir_serve(module):
             assert client("WEIR.CHECK", "uri", "/login", "arg.name", "x")[8] == "banned"
 
 
+def test_N3_by_hand_without_a_server(module):
+    with shared_nginx(module) as nginx:
+        def by_hand(command, *words):
+            return subprocess.run([program(module), command, "--table", nginx.path("shared.table"),
+                                   *words], capture_output=True, text=True, timeout=60)
+
+        assert nginx.statuses(6, "/login?name=x") == [200, 200] + [429] * 4
+        done = by_hand("reset", "--rules", nginx.path("rules.yaml"), "uri=/login", "arg.name=x")
+        assert done.returncode == 0, done
+        assert nginx.statuses(3, "/login?name=x") == [200, 200, 429]
+        assert by_hand("mode", "shadow", "--rule", "login").returncode == 0
+        assert nginx.get("/login?name=x").status == 200
+        assert by_hand("mode", "as-written", "--rule", "login").returncode == 0
+        assert nginx.get("/login?name=x").status == 429
+
+
 def test_N3_a_table_that_weir_serve_has_made(module):
     with Server(program(module), rules=RULES, table="made.table", clock=False) as server:
         table = os.path.abspath("made.table")

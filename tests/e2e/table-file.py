@@ -315,6 +315,69 @@ def test_T4_a_damaged_table_of_format_5_is_refused_or_becomes_a_table(weir):
                 assert open(table, "rb").read() == before, done
 
 
+# ------------------------------------------------------- by hand, without a server to ask ----
+
+
+def test_a_reset_and_a_mode_by_the_table_hold_in_its_server(weir):
+    """As for nginx alone on its table: commands that need no server reach those who use it."""
+    login = "ip=192.0.2.7", "uri=/login"
+    text = """version: 1
+rules:
+  - name: login
+    match: { uri: /login }
+    key: "{ip}"
+    limit: 2/1h
+    ban: { refusals: 3/1h, for: 10h }
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        table, rules = os.path.join(folder, "table"), os.path.join(folder, "rules.yaml")
+        write(rules, text)
+        with Server(weir, "--keys", "5000", table=table, rules=text, clock=False) as server:
+            http = server.http()
+
+            def is_allowed():
+                return http.check(ip="192.0.2.7", uri="/login").json()["allowed"]
+
+            def reset(*words):
+                done = run(weir, "reset", "--table", table, "--rules", rules, *words)
+                return done.returncode, done.stdout + done.stderr
+
+            for words in (), ("--rule", "login"):
+                while is_allowed():
+                    pass
+                assert reset(*words, *login)[0] == 0
+                assert is_allowed()
+            while "banned" not in http.check(ip="192.0.2.7", uri="/login").json()["reason"]:
+                pass
+            assert reset("--rule", "login", *login)[0] == 0 and is_allowed()
+            code, said = reset("--rule", "login", "ip=192.0.2.7")
+            assert code == 1 and "login does not apply to this request" in said, said
+            code, said = reset("--rule", "x", *login)
+            assert code == 2 and "there is no rule 'x'" in said, said
+            write(rules, text.replace("name: login", "name: sign-in"))
+            code, said = reset("--rule", "sign-in", *login)
+            assert code == 1 and "the table has no such rule" in said, said
+            done = run(weir, "reset", "--table", table, *login)
+            assert done.returncode == 2 and "--table needs --rules FILE" in done.stderr, done
+
+            def mode(*words):
+                done = run(weir, "mode", "--table", table, *words)
+                return done.returncode, done.stdout + done.stderr
+
+            assert mode() == (0, "all rules: as-written\n"), mode()
+            while is_allowed():
+                pass
+            for rule in (), ("--rule", "login"):
+                assert mode("shadow", *rule)[0] == 0
+                assert is_allowed()
+                assert ": shadow by hand\n" in mode()[1], mode()
+                assert mode("as-written", *rule)[0] == 0
+                assert not is_allowed()
+            code, said = mode("off", "--rule", "x")
+            assert code == 2 and "there is no rule or guard 'x' in the table" in said, said
+            http.close()
+
+
 # -------------------------------------------------------------------------------- backup ----
 
 

@@ -101,7 +101,8 @@ INSIDES = {
     "match/lists.h": ["serve/rules/list-changes.h"],
     "match/rules.h": ["serve/http/http-forward-auth.c", "serve/verbs/arguments.c"],
     "table/bans.h": ["serve/events/metrics.c"],
-    "table/table.h": ["cli/table.c", "serve/decide/adhoc.c", "serve/decide/reservations.c"],
+    "table/table.h": ["cli/mode.c", "cli/table.c", "serve/decide/adhoc.c",
+                      "serve/decide/reservations.c"],
 }
 # Where the time is an argument.
 TIMELESS = ("lib/", "wire/", "cluster/", "redis-module/", "server/")

@@ -12,7 +12,9 @@
 #include "server/base/date.h"
 #include "server/cli/ask-server.h"
 #include "server/describe/ban-json.h"
+#include "server/describe/rules-file.h"
 #include "server/describe/rules-words.h"
+#include "engine/explain.h"
 #include "match/draft.h"
 #include "weir-admin.h"
 #include "server/base/complain.h"
@@ -21,13 +23,14 @@
 
 struct options {
     struct weir__ask_server_options remote;
-    const char *table, *rule, *length;
+    const char *table, *rules, *rule, *length;
     weir_time now; /* < 0: ask the table's clock */
     bool lift, add;
 };
 
 static const struct weir__option rows[] = {
     WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default a running server"),
+    WEIR__TEXT("rules", 0, rules, "FILE", "with --table: mark bans of rules that are not in it"),
     WEIR__SWITCH("add", 0, add, "ban KEY (servers only)"),
     WEIR__TEXT("for", 0, length, "TIME", "with --add: how long"),
     WEIR__SWITCH("lift", 0, lift, "end the ban of KEY, and forget its earlier bans"),
@@ -38,9 +41,10 @@ static const struct weir__option rows[] = {
 
 /* ------------------------------------------------------ rules in force ---- */
 
-/* Rules of the server and their modes in force, if they are known. */
+/* Rules of the server or file and their modes in force, if they are known. */
 struct modes {
     bool known;
+    const char *missing; /* in words: another rule is not there */
     size_t n;
     struct mode {
         char rule[64], mode[16];
@@ -57,7 +61,7 @@ static const char *why_idle(const struct modes *modes, const char *rule, char wo
     if (!modes->known || (i < modes->n && strcmp(modes->all[i].mode, "enforce") == 0))
         return NULL;
     if (i == modes->n)
-        return "the server has no such rule";
+        return modes->missing;
     snprintf(words, 64, "the rule's mode is %s", modes->all[i].mode);
     return words;
 }
@@ -68,6 +72,7 @@ static void read_modes(struct weir__ask_server *r, struct modes *out)
     size_t n = 0;
 
     r->silent = true;
+    out->missing = "the server has no such rule";
     if (!weir__ask_server_for(r, "GET /v1/modes", "in_force"))
         return;
     while (weir__document_find(d, "rules.%zu.rule", n))
@@ -81,6 +86,45 @@ static void read_modes(struct weir__ask_server *r, struct modes *out)
                  weir__document_text(d, "rules.%zu.rule", out->n));
         snprintf(out->all[out->n].mode, sizeof(out->all->mode), "%s", mode ? mode : "enforce");
     }
+}
+
+static bool add_mode(struct modes *modes, const struct weir_rule_info *info)
+{
+    struct mode *more = realloc(modes->all, (modes->n + 1) * sizeof(*more));
+
+    if (more == NULL)
+        return false;
+    modes->all = more;
+    snprintf(more[modes->n].rule, sizeof(more->rule), "%s", info->name);
+    snprintf(more[modes->n++].mode, sizeof(more->mode), "%s", weir_mode_name(info->mode));
+    return true;
+}
+
+/* By an engine that only looks.  False after a complaint. */
+static bool modes_of_file(const char *path, struct weir_table *table, struct modes *out)
+{
+    struct weir_rules *rules = weir__rules_file_read("bans", path);
+    struct weir_error error = { 0 };
+    struct weir_rule_info info;
+    struct weir *weir = NULL;
+
+    if (rules == NULL)
+        return false;
+    int code = weir_create(&weir, &(struct weir_options){ .table = table }, &error);
+    if (code == WEIR_OK)
+        code = weir__engine_peek_only(weir, &error);
+    if (code == WEIR_OK)
+        code = weir_use(weir, rules, 0, &error);
+    if (code != WEIR_OK) {
+        weir_rules_destroy(rules);
+        weir__complain("bans", "%s", error.text);
+    }
+    out->missing = "the rules have no such rule";
+    out->known = code == WEIR_OK;
+    for (int64_t at = 0; out->known && weir_rule_next(weir, &at, &info);)
+        out->known = add_mode(out, &info);
+    weir_destroy(weir);
+    return code == WEIR_OK;
 }
 
 /* -------------------------------------------------------------- listing ---- */
@@ -168,6 +212,8 @@ static int list(const struct options *o, struct weir *weir, const struct weir_ta
     struct pile pile = { .now = now };
     struct weir_ban ban;
 
+    if (o->rules && !modes_of_file(o->rules, weir_table_of(weir), &pile.modes))
+        return WEIR__EXIT_WRONG;
     weir__buffer_open(&json, NULL, '{');
     weir__buffer_member_moment(&json, "now", weir_table_real(table, now));
     weir__buffer_open(&json, "bans", '[');
@@ -385,16 +431,18 @@ static const char *find_mistake(const struct options *o, int words)
 
     return o->table && o->remote.server ? "--table or --server, not both"
            : o->table && o->add         ? "--add asks a server: start weir serve --table FILE"
-           : !o->table && o->now >= 0   ? "--now needs --table: a server has its own clock"
-           : o->lift && o->add          ? "--add or --lift, not both"
-           : o->add && !o->length       ? "--add needs --for TIME, as in --for 10m"
-           : !o->add && o->length       ? "--for is only for --add"
-           : o->lift && !o->rule        ? "--lift needs --rule NAME: bans are a rule's"
-           : o->add && !o->rule         ? "--add needs --rule NAME: bans are a rule's"
-           : o->lift && words != 1      ? "--lift needs one KEY, as the list shows it"
-           : o->add && words != 1       ? "--add needs one KEY, as refusals name it"
-           : !one && words > 0          ? "a KEY is only for --add and --lift"
-                                        : NULL;
+           : !o->table && o->rules      ? "--rules needs --table FILE: a server has its own"
+           : o->rules && (o->lift || o->remote.json) ? "--rules is only for the list in words"
+           : !o->table && o->now >= 0 ? "--now needs --table: a server has its own clock"
+           : o->lift && o->add        ? "--add or --lift, not both"
+           : o->add && !o->length     ? "--add needs --for TIME, as in --for 10m"
+           : !o->add && o->length     ? "--for is only for --add"
+           : o->lift && !o->rule      ? "--lift needs --rule NAME: bans are a rule's"
+           : o->add && !o->rule       ? "--add needs --rule NAME: bans are a rule's"
+           : o->lift && words != 1    ? "--lift needs one KEY, as the list shows it"
+           : o->add && words != 1     ? "--add needs one KEY, as refusals name it"
+           : !one && words > 0        ? "a KEY is only for --add and --lift"
+                                      : NULL;
 }
 
 static int run(const struct weir__call *call)
@@ -430,7 +478,8 @@ const struct weir__command weir__cmd_bans = {
         "Shows the keys that rules keep out: since when, for how much longer, and how often "
         "before; the newest first. Write rule names and keys as listed. A lifted ban leaves "
         "the limit as it is; weir reset returns it. A ban belongs to its rule's name: if a server "
-        "has no such rule, or it does not enforce, the ban is listed as not in force.\n"
+        "has no such rule, or it does not enforce, the ban is listed as not in force; for a table "
+        "--rules says which rules there are.\n"
         "\n"
         "  weir bans --add --rule login --for 10m 192.0.2.7\n"
         "  weir bans --lift --rule login 192.0.2.7\n"

@@ -378,6 +378,24 @@ rules:
             http.close()
 
 
+def test_bans_of_rules_that_are_not_in_force_are_marked(weir):
+    """As for nginx alone on its table: its rule file says which rules there are."""
+    with tempfile.TemporaryDirectory() as folder:
+        table, rules = os.path.join(folder, "table"), os.path.join(folder, "rules.yaml")
+        with Server(weir, "--keys", "5000", table=table, rules=RULES, clock=False) as server:
+            with server.resp() as client:
+                client("WEIR.BAN", "login", "192.0.2.7", "1h")
+            for name, marked in ("login", False), ("sign-in", True):
+                write(rules, RULES.replace("name: login", "name: " + name))
+                done = run(weir, "bans", "--table", table, "--rules", rules)
+                assert done.returncode == 0 and "192.0.2.7" in done.stdout, done
+                assert ("; not in force: the rules have no such rule\n" in done.stdout) == marked
+            done = run(weir, "bans", "--rules", rules)
+            assert done.returncode == 2 and "--rules needs --table FILE" in done.stderr, done
+            done = run(weir, "bans", "--table", table, "--rules", rules, "--json")
+            assert done.returncode == 2 and "only for the list in words" in done.stderr, done
+
+
 # -------------------------------------------------------------------------------- backup ----
 
 

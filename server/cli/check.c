@@ -93,6 +93,10 @@ static void doubt(const struct weir__call *call, struct weir__ask_server *r)
     if (!weir__ask_server_attributes(r) || !weir__ask_server_for(r, "POST /v1/explain", "unused"))
         return;
     doubt_fleet(&r->document);
+    if (weir__document_text(&r->document, "rules.0.rule") == NULL) {
+        weir__complain("check", "warning: the server has no rules");
+        return;
+    }
     for (int i = 0; (unused = weir__document_text(&r->document, "unused.%d", i)) != NULL; i++) {
         const char *meant = weir__document_text(&r->document, "meant.%d", i);
         weir__complain("check", "warning: no rule looks at %s%s%s%s",

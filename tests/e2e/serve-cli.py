@@ -112,6 +112,14 @@ def test_S6_check(weir):
                   "check", "--coste", "1", "ip=192.0.2.7")
 
 
+def test_S6_a_check_without_rules_says_so(weir):
+    """Once, and not for each attribute."""
+    with Server(weir) as server:
+        done = Cli(weir, server).run("check", *LOGIN)
+        assert (done.returncode, done.stderr.count("\n")) == (0, 1), done
+        assert "warning: the server has no rules\n" in done.stderr, done
+
+
 def test_S6_explain_is_the_same_as_by_the_rule_file(weir):
     with Server(weir, rules=RULES) as server:
         cli = Cli(weir, server)

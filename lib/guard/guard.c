@@ -78,8 +78,8 @@ static struct weir__guarding *make_guarding(struct weir_table *table)
         return NULL;
     }
     table->guarding_end = end_guarding;
-    table->guard_is_busy = is_busy;
     table->guarding = g;
+    weir__publish(&table->guard_is_busy, is_busy); /* a thread that tends reads it any time */
     return g;
 }
 

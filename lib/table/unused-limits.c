@@ -197,10 +197,11 @@ static bool has_permits(const struct weir_table *table, uint32_t id)
 static bool is_busy(struct weir_table *table, uint32_t id, weir_time now)
 {
     struct weir__place *place = &table->places[table->guards.first + id];
+    bool (*tell)(struct weir_table *, uint32_t, weir_time) = weir__acquire(&table->guard_is_busy);
     uint32_t dropped = weir__get(&place->dropped);
 
-    if (table->guard_is_busy != NULL)
-        return table->guard_is_busy(table, id, now);
+    if (tell != NULL)
+        return tell(table, id, now);
     if (dropped == 0 || dropped > UNTOLD || !has_permits(table, id))
         return dropped == 0;
     (void)__atomic_compare_exchange_n(&place->dropped, &dropped, dropped + 1, false,

@@ -17,11 +17,6 @@
 #define PART_CHANGES 32
 #define PART_EVERY   (600 * WEIR_SECOND)
 
-static weir_time sooner(weir_time a, weir_time b)
-{
-    return a < b ? a : b;
-}
-
 /* ---------------------------------------------------------------- the host ---- */
 
 /* Of a host that Redis has told no part, or long ago: an equal one of as many nodes as its operator
@@ -31,18 +26,24 @@ static uint32_t guess_part(const struct weir_fleet *f)
     return f->nodes > 0 ? (uint32_t)(WEIR__FLEET_WHOLE / f->nodes) : 0;
 }
 
-/* The part of the process before is the best guess, unless it is too old. */
+static uint32_t word_of(const struct weir_fleet *f, uint32_t part)
+{
+    return f->unheard ? part | WEIR__FLEET_GUESS : part;
+}
+
+/* The part that the process before was told is the best guess, unless it is too old. */
 static void begin_part(struct weir_fleet *f, weir_time now)
 {
     weir_time until = weir__fleet_until(f->table);
-    uint32_t part = weir__fleet_part(f->table);
+    uint32_t part = weir__fleet_part_word(f->table);
 
-    f->guessed = part == 0 || until < now - WEIR__COPY_AGE_MAX;
+    f->guessed = part == 0 || part > WEIR__FLEET_WHOLE || until < now - WEIR__COPY_AGE_MAX;
+    f->unheard = f->guessed;
     if (until == 0) /* the part counts from now on */
         weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
     f->fresh = f->fresh || until == 0;
     /* Once more: the one before may have died over it. */
-    (void)f->host->part_set(f->weir, f->guessed ? guess_part(f) : part, now, NULL);
+    (void)f->host->part_set(f->weir, word_of(f, f->guessed ? guess_part(f) : part), now, NULL);
 }
 
 static void know_part(struct weir_fleet *f, bool agent)
@@ -101,12 +102,13 @@ static void follow_part(struct weir_fleet *f, bool alone, weir_time mono, weir_t
         weir__fleet_renew(f->table, WEIR__FLEET_AWAY);
     if (part == 0)
         part = f->part_set;
-    if (!forgotten && part == weir__fleet_part(f->table))
+    uint32_t word = word_of(f, (uint32_t)part);
+    if (!forgotten && word == weir__fleet_part_word(f->table))
         return;
     if (!forgotten && !alone && !may_change_part(f, mono))
         return;
     f->part_set = part;
-    (void)f->host->part_set(f->weir, (uint32_t)part, now, NULL);
+    (void)f->host->part_set(f->weir, word, now, NULL);
 }
 
 /* As long as Redis answers, purses are asked.  Shares begin shortly before that ends. */
@@ -172,7 +174,7 @@ static weir_time turn_fleet(struct weir_fleet *f, weir_time now)
     weir__demands_turn(f, now);
     due = f->leaving ? WEIR_NEVER : weir__fleet_turn(f->fleet, now);
     deadline = weir__asks_turn(f, now);
-    due = sooner(due, deadline);
+    due = weir__int_least(due, deadline);
     return due == WEIR_NEVER ? WEIR_NEVER : due > now ? due - now : 0;
 }
 
@@ -185,15 +187,15 @@ static weir_time turn(void *context, struct weir__redis_client *client, weir_tim
     f->stirred = false;
     due = turn_host(f, mono, now);
     if (f->agent || f->leaving)
-        due = sooner(due, weir__beats_turn(f, mono));
+        due = weir__int_least(due, weir__beats_turn(f, mono));
     span = turn_fleet(f, now);
-    due = sooner(due, weir__notes_turn(f, mono, now));
+    due = weir__int_least(due, weir__notes_turn(f, mono, now));
     if (span != WEIR_NEVER)
-        due = sooner(due, mono + span);
+        due = weir__int_least(due, mono + span);
     note_counts(f);
     if (f->leaving)
         turn_leaving(f, mono);
-    return f->stirred ? mono : f->leaving ? sooner(due, f->leave_by) : due;
+    return f->stirred ? mono : f->leaving ? weir__int_least(due, f->leave_by) : due;
 }
 
 /* ---------------------------------------------------------------- joining ---- */

@@ -123,7 +123,8 @@ struct weir_fleet {
     struct weir__hearing hearing;
     bool turned;        /* it has had a turn: */
     bool fresh;         /* the table was in no fleet then */
-    bool guessed;       /* the part: Redis has told none */
+    bool guessed;       /* the part: Redis has told none ... */
+    bool unheard;       /* ... nor how many nodes there are */
     int64_t nodes;      /* for that; 0: not said */
     int64_t part_set;   /* in the table */
     weir_time part_due; /* it may be set again, without need */

@@ -55,6 +55,7 @@ static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
     else if (f->guessed && a->members > 0)
         f->info.part = WEIR__PART_ONE / a->members;
     f->guessed = f->guessed && a->offer <= 0;
+    f->unheard = false;
     pthread_mutex_unlock(&f->mutex);
 }
 

@@ -237,10 +237,10 @@ static int follow(struct weir *weir, weir_time now, struct weir_error *error)
 }
 
 /* The word comes first: a process that puts rules in force meanwhile looks at it last. */
-int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error)
+int weir__fleet_part_set(struct weir *weir, uint32_t word, weir_time now, struct weir_error *error)
 {
     pthread_mutex_lock(&weir->mutex);
-    __atomic_store_n(&weir->table->header->fleet_part, part, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&weir->table->header->fleet_part, word, __ATOMIC_SEQ_CST);
     int code = follow(weir, now, error);
     pthread_mutex_unlock(&weir->mutex);
     return code;

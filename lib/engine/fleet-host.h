@@ -27,7 +27,7 @@ struct weir__host {
                    const struct weir_ask *ask, struct weir__due *out, size_t max);
     bool (*limit_next)(struct weir *weir, int64_t *at, struct weir__across_limit *out);
     uint64_t (*generation)(const struct weir *weir);
-    int (*part_set)(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error);
+    int (*part_set)(struct weir *weir, uint32_t word, weir_time now, struct weir_error *error);
     struct weir_limiter *(*use)(struct weir_table *table, const char *name);
     void (*release)(struct weir_limiter *limiter);
     bool (*take)(struct weir_limiter *limiter, const struct weir_ask *ask,

@@ -38,9 +38,9 @@ bool weir__across_next(struct weir *weir, int64_t *at, struct weir__across_limit
 /* Another number whenever other rules are in force. */
 uint64_t weir__across_generation(const struct weir *weir);
 
-/* This host's part of the fleet, in millionths: the shares of all rules in force become that part
- * of their limits.  Not often: each change is remembered for a while. */
-int weir__fleet_part_set(struct weir *weir, uint32_t part, weir_time now, struct weir_error *error);
+/* This host's part of the fleet, in millionths, | WEIR__FLEET_GUESS: the shares of all rules in
+ * force become that part of their limits.  Not often: each change is remembered for a while. */
+int weir__fleet_part_set(struct weir *weir, uint32_t word, weir_time now, struct weir_error *error);
 
 /* ------------------------------------------------------------- requests ---- */
 

@@ -41,10 +41,18 @@ static inline bool weir__fleet_is_near(const struct weir_table *table, weir_time
     return (uint64_t)weir__fleet_until(table) - (uint64_t)now - 1 < WEIR__FLEET_UNTIL_MAX;
 }
 
+/* The word of the part; a process that begins goes on with a part that Redis has told, or that
+ * follows from the number of nodes there, and not with the guess of the one before. */
+#define WEIR__FLEET_GUESS ((uint32_t)1 << 31)
+static inline uint32_t weir__fleet_part_word(const struct weir_table *table)
+{
+    return __atomic_load_n(&table->header->fleet_part, __ATOMIC_RELAXED);
+}
+
 /* Millionths; all of them if this host is in no fleet. */
 static inline uint32_t weir__fleet_part(const struct weir_table *table)
 {
-    uint32_t part = __atomic_load_n(&table->header->fleet_part, __ATOMIC_RELAXED);
+    uint32_t part = weir__fleet_part_word(table) & ~WEIR__FLEET_GUESS;
 
     return weir__fleet_until(table) == 0 || part > WEIR__FLEET_WHOLE ? WEIR__FLEET_WHOLE : part;
 }

@@ -382,6 +382,26 @@ def test_D5_new_nodes_do_not_pass_the_limit_once_each(weir):
         assert allowed == 20, allowed
 
 
+def test_D5_a_guess_is_no_part_that_was_told(weir):
+    """A node that starts again in the same outage goes by what its operator says now, until Redis
+    has told it a part."""
+    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+        def begins_with(nodes):
+            with node(weir, redis, *nodes, rules=RULES, table=folder + "/table") as a:
+                until("it is alone", lambda: a.fleet["alone"], 60)
+                return a.fleet["part"]
+
+        redis.kill()
+        assert [begins_with(["--fleet-nodes", n]) for n in ("4", "1", "8")] == \
+            [250000, 1000000, 125000]
+        assert begins_with([]) == 0
+        redis.start()
+        with node(weir, redis, "--fleet-nodes", "1", rules=RULES, table=folder + "/table") as a:
+            until("it is told its part", lambda: a.is_ready(1) and not a.fleet["learning"], 60)
+        redis.kill()
+        assert begins_with(["--fleet-nodes", "8"]) == 1000000
+
+
 def test_D5_a_table_knows_its_part_for_a_week(weir):
     """Also if that is the whole.  By a clock that is told: six days after, and eight."""
     if not takes_a_clock(weir):

@@ -106,6 +106,11 @@ static bool is_fresh(const struct account *a)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
+bool account_was_cut(const struct account *a)
+{
+    return a->moved && weir__account_was_cut(&a->limit->plan, a->state, a->stored, a->stored_len);
+}
+
 void account_store(struct account *a, weir_time now)
 {
     const struct limit *limit = a->limit;
@@ -115,7 +120,7 @@ void account_store(struct account *a, weir_time now)
 
     memcpy(bytes, limit->head.bytes, len);
     len += weir__account_write(&limit->plan, a->state, bytes + len);
-    if ((!a->known && is_fresh(a)) ||
+    if ((!a->known && is_fresh(a)) || account_was_cut(a) ||
         weir__account_is_same(&limit->plan, &limit->head, bytes, len, a->stored, a->stored_len))
         len = 0;
     if (len > 0)

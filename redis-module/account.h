@@ -38,6 +38,8 @@ struct opening {
     weir_time now;
 };
 
+/* It stays as it is: weir__account_was_cut. */
+bool account_was_cut(const struct account *a);
 enum opened account_open(struct account *a, const struct opening *how);
 /* Writes the state back, with its expiry, and replicates it; unless nothing has changed. */
 void account_store(struct account *a, weir_time now);

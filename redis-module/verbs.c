@@ -539,6 +539,9 @@ static void repay(struct call *c, struct item *it)
                                 (c->drawn_us < most ? c->drawn_us : most) * WEIR_MICROSECOND };
 
     it->decision = (struct weir_decision){ .allowed = true };
+    c->drawn.units = 0;
+    if (account_was_cut(&it->account))
+        return;
     c->drawn.units = weir__draw_repay(plan, it->account.state, &c->demand, &what, it->ask.now);
     if (c->drawn.units > 0 || it->account.moved)
         account_store(&it->account, it->ask.now);

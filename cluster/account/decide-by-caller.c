@@ -119,6 +119,12 @@ static bool peek_all(struct weir__account_call *call, struct reading *r)
     return granted;
 }
 
+static bool was_cut(const struct weir_plan *plan, const struct opened *o)
+{
+    return o->found == WEIR__ACCOUNT_MOVED &&
+           weir__account_was_cut(plan, o->state, o->before.bytes, o->before.len);
+}
+
 /* Changes the states; a refusal of several changes none, but those that refuse follow a clock that
  * was set back. */
 static void decide_all(struct weir__account_call *call, struct reading *r)
@@ -132,7 +138,7 @@ static void decide_all(struct weir__account_call *call, struct reading *r)
             call->drawn = weir__draw_units(it->plan, o->state, &r->demand, &call->draw, r->now,
                                            &it->decision);
             it->units = call->drawn.units;
-        } else if (call->verb == WEIR__ACCOUNT_REPAY) {
+        } else if (call->verb == WEIR__ACCOUNT_REPAY && !was_cut(it->plan, o)) {
             struct weir__repay repay = { it->ask.cost, call->drawn_at };
             it->units = weir__draw_repay(it->plan, o->state, &r->demand, &repay, r->now);
         } else if (call->verb == WEIR__ACCOUNT_GIVE && o->found != WEIR__ACCOUNT_NEW)
@@ -164,6 +170,7 @@ static bool swap_words(struct weir__account_call *call, const struct reading *r,
     memcpy(after, o->head.bytes, len);
     len += weir__account_write(plan, o->state, after + len);
     if ((o->found == WEIR__ACCOUNT_NEW && is_zero(o->state, plan->state_size)) ||
+        was_cut(plan, o) ||
         weir__account_is_same(plan, &o->head, after, len, o->before.bytes, o->before.len))
         len = 0;
     weir__script_word(call, o->before.bytes, o->before.len);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/window.h"
 #include "algo/debt.h"
 
 #define TIME_SIZE 9
@@ -463,6 +464,22 @@ static enum weir__account_found bring_over(const struct weir_plan *plan, void *s
     weir_step_change(&old, plan, from, state, now);
     free(from);
     return WEIR__ACCOUNT_MOVED;
+}
+
+bool weir__account_was_cut(const struct weir_plan *plan, const void *state, const void *bytes,
+                           size_t len)
+{
+    const unsigned char *b = bytes;
+    const struct weir__window_state *s = state;
+    struct weir__window_state before;
+    struct weir_limit limit;
+    struct weir_plan old;
+    size_t head = weir__account_limit(&limit, bytes, len);
+
+    if (kind_of(plan) != WINDOW || head == 0 || weir__plan_make(&old, &limit, NULL) != WEIR_OK ||
+        old.algo != plan->algo || !weir__account_read(&old, &before, b + head, len - head))
+        return false;
+    return s->end == before.end && s->used == plan->limit.count && s->used < before.used;
 }
 
 enum weir__account_found weir__account_open(const struct weir_plan *plan,

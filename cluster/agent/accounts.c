@@ -17,46 +17,52 @@ static size_t dues_of(struct weir_fleet *f, const struct weir_attr *attrs, size_
     return f->host->dues(f->weir, attrs, n, &ask, out, WEIR_ALL_MAX);
 }
 
-static struct weir_key name_of(struct weir_fleet *f, const struct weir__due *due, char *to,
-                               size_t size)
-{
-    int len = snprintf(to, size, "weir:{%s/%s:%.*s}:%u", f->name, due->rule, (int)due->text_len,
-                       due->text, due->index);
+struct account {
+    struct weir_limit limit;
+    struct weir_key key; /* in `name` */
+    char name[320];
+};
 
-    return (struct weir_key){ to, (size_t)len };
+static void name_account(struct weir_fleet *f, const struct weir__due *due, struct account *a)
+{
+    char tail[WEIR__AGENT_TAIL];
+
+    weir__limit_tail(tail, due->index, &a->limit);
+    int len = snprintf(a->name, sizeof(a->name), "weir:{%s/%s:%.*s%s", f->name, due->rule,
+                       (int)due->text_len, due->text, tail);
+    a->key = (struct weir_key){ a->name, (size_t)len };
 }
 
-/* ----------------------------------------------------------------- looking ---- */
-
-static bool find_limit(struct weir_fleet *f, const struct weir__due *due, struct weir_limit *out)
+static int find_account(struct weir_fleet *f, const struct weir__due *due, struct account *out,
+                        struct weir_error *error)
 {
     struct weir__across_limit limit;
     int64_t at = 0;
 
     while (f->host->limit_next(f->weir, &at, &limit))
         if (limit.index == due->index && strcmp(limit.rule, due->rule) == 0) {
-            *out = limit.limit;
-            return true;
+            out->limit = limit.limit;
+            name_account(f, due, out);
+            return WEIR_OK;
         }
-    return false; /* the rules were swapped */
+    return weir__fail(error, WEIR_INVALID, "the rules have changed meanwhile: ask again");
 }
+
+/* ----------------------------------------------------------------- looking ---- */
 
 static int peek(struct weir_fleet *f, const struct weir__due *due, struct weir_fleet_account *out,
                 struct weir_error *error)
 {
-    char name[320];
-    struct weir_limit limit;
+    struct account account;
     struct weir_redis_limit *plan;
     struct weir_redis_result result;
+    int code = find_account(f, due, &account, error);
 
-    if (!find_limit(f, due, &limit))
-        return weir__fail(error, WEIR_INVALID, "the rules have changed meanwhile: ask again");
-    int code = weir_redis_limit_create(&plan, &limit, error);
+    if (code == WEIR_OK)
+        code = weir_redis_limit_create(&plan, &account.limit, error);
     if (code != WEIR_OK)
         return code;
-    struct weir_redis_item item = { .key = name_of(f, due, name, sizeof(name)),
-                                    .limit = plan,
-                                    .cost = due->cost };
+    struct weir_redis_item item = { .key = account.key, .limit = plan, .cost = due->cost };
     weir_redis_peek(f->redis,
                     &(struct weir_redis_request){ .items = &item, .n = 1, .timeout = ASK_MAX },
                     &result);
@@ -87,10 +93,13 @@ int64_t weir_fleet_peek(struct weir_fleet *f, const struct weir_attr *attrs, siz
 /* The account first: a host that hears of it draws at once. */
 static int reset(struct weir_fleet *f, const struct weir__due *due, struct weir_error *error)
 {
-    char name[320];
-    struct weir_redis_item item = { .key = name_of(f, due, name, sizeof(name)) };
+    struct account account;
     struct weir_redis_result result;
+    int code = find_account(f, due, &account, error);
 
+    if (code != WEIR_OK)
+        return code;
+    struct weir_redis_item item = { .key = account.key };
     weir_redis_reset(f->redis,
                      &(struct weir_redis_request){ .items = &item, .n = 1, .timeout = ASK_MAX },
                      &result);

@@ -65,11 +65,18 @@ static void unchain(struct weir_fleet *f, const struct weir__agent_limit *l)
 
 /* ----------------------------------------------------------------- in force ---- */
 
-/* An account is the key weir:{FLEET/RULE:KEY}:INDEX. */
-static void name_accounts(const struct weir_fleet *f, struct weir__agent_limit *l)
+void weir__limit_tail(char tail[WEIR__AGENT_TAIL], uint32_t index, const struct weir_limit *limit)
+{
+    snprintf(tail, WEIR__AGENT_TAIL, "}:%u.%d", index,
+             weir__algo_index(weir__limit_algorithm(limit)));
+}
+
+static void name_accounts(const struct weir_fleet *f, struct weir__agent_limit *l,
+                          const struct weir_limit *limit)
 {
     l->head_len = (size_t)snprintf(l->head, sizeof(l->head), "weir:{%s/%s:", f->name, l->rule);
-    l->tail_len = (size_t)snprintf(l->tail, sizeof(l->tail), "}:%u", l->index);
+    weir__limit_tail(l->tail, l->index, limit);
+    l->tail_len = strlen(l->tail);
     assert(l->head_len < sizeof(l->head));
 }
 
@@ -84,7 +91,7 @@ static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__a
     l->index = from->index;
     memcpy(l->text, text, sizeof(l->text));
     memcpy(l->purse_name, from->purse, sizeof(l->purse_name));
-    name_accounts(f, l);
+    name_accounts(f, l, &from->limit);
     l->uses = 1; /* by the list */
     if (weir__plan_make(&l->plan, &from->limit, NULL) == WEIR_OK &&
         weir__fleet_limit_make(&l->fleet, &l->plan, NULL) == WEIR_OK) {

@@ -212,7 +212,7 @@ def test_D3_cluster(program):
         for user in users:
             passes(a, user, 30)
             passes(b, user, 30)
-        account, found = "weir:{default/r:user0}:0", []
+        account, found = "weir:{default/r:user0}:0.4", []
 
         def is_found():
             passes(a, "user0", 1)  # an account that is full is gone, after a second at most

@@ -236,6 +236,15 @@ def test_a_changed_limit_keeps_what_was_used(module):
         assert r("WEIR.TAKE", "k", "gcra 6/20s")[2] == 5  # another algorithm begins anew
 
 
+def test_D3_a_refusal_by_a_smaller_count_leaves_the_account(module):
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("WEIR.TAKE", "k", "fixed-window 8/1h", "COST", 7)[2] == 1
+        assert r("WEIR.TAKE", "k", "fixed-window 5/1h")[0] == 0
+        assert r("WEIR.TAKE", "k", "fixed-window 8/1h", "COST", 2)[0] == 0
+        assert r("WEIR.TAKE", "k", "fixed-window 9/1h", "COST", 2)[0] == 1
+
+
 def test_a_refusal_leaves_the_account_of_another_algorithm(module):
     with Redis(module) as r:
         r.ok("WEIR.TAKE", "k", "sliding-log 5/1h", "COST", 4)

@@ -90,7 +90,7 @@ def test_D6_a_ban_that_one_node_strikes_applies_on_all(weir):
             left = banned(server)["eve"]["left_ms"]
             assert 10000000 < left <= 10800000, left
         assert 0 < redis.client("PTTL", NOTES) <= 10801000 + 1000
-        assert redis.client("EXISTS", "weir:{default/login:eve}:0") == 1
+        assert redis.client("EXISTS", "weir:{default/login:eve}:0.0") == 1
 
 
 def test_D6_bans_by_hand_and_lifts_at_any_node(weir):

@@ -747,6 +747,25 @@ def test_D6_staged_at_the_doors(weir):
         runs(a, 2)
 
 
+def test_D6_a_stage_with_another_limit_does_not_open_the_old_one(weir):
+    """Both nodes ask for the same key in turn.  Under another algorithm it has an account of its
+    own; under another count, the one that it had."""
+    text = (RULES % 20).replace("20ms", "10s")
+    limits = ["sliding-log 20/1h", "token-bucket 20/1h", "fixed-window 10/1h"]
+    with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b, \
+            a.resp() as here, b.resp() as there:
+        joined(a, b)
+        for i, limit in enumerate(limits):
+            assert put(a, text, base=2 * i)[0] == 200
+            staged = text.replace("fixed-window 20/1h", limit)
+            assert put(a, staged, base=2 * i + 1, stage="b")[0] == 200
+            runs(a, 2 * i + 1)
+            runs(b, 2 * i + 2)
+            passed = [client("WEIR.CHECK", "user", limit)[0] for client in [here, there] * 100]
+            most = 20 if limit.startswith("fixed") else 40
+            assert sum(passed) <= most, (limit, sum(passed))
+
+
 def test_D6_a_version_that_its_stage_refused_is_not_published(weir):
     """Reports are written by hand: no node is of a version that refuses good rules."""
     def report(runs, refused):

@@ -357,7 +357,7 @@ def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
             until("it is back", lambda: server.fleet["connected"], 60)
         with a.resp() as resp:
             until("the account is asked again", lambda: check(resp, "new")[0] == 1 and
-                  redis.client("EXISTS", "weir:{default/hourly:new}:0") == 1, 60)
+                  redis.client("EXISTS", "weir:{default/hourly:new}:0.0") == 1, 60)
 
 
 def test_D5_new_nodes_do_not_pass_the_limit_once_each(weir):
@@ -579,8 +579,8 @@ def test_D3_fleets_have_accounts_of_their_own(weir):
         joined(a)
         with a.resp() as resp:
             assert check(resp, "ann")[0] == 1
-        assert redis.client("EXISTS", "weir:{blue/hourly:ann}:0") == 1
-        assert redis.client("EXISTS", "weir:{default/hourly:ann}:0") == 0
+        assert redis.client("EXISTS", "weir:{blue/hourly:ann}:0.0") == 1
+        assert redis.client("EXISTS", "weir:{default/hourly:ann}:0.0") == 0
 
 
 def test_D6_rules_of_the_fleet_reach_every_server(weir):

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "algo/window.h"
 #include "rounds.h"
 #include "vectors/runner/redis-scripts.h"
 #include "vectors/runner/redis-server.h"
@@ -204,8 +205,22 @@ static bool is_zero(const unsigned char *bytes, size_t len)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
+/* More was used in the window than its count is now, and nothing was taken since: then the account
+ * stays as it is. */
+static bool is_cut(const struct account *a, const void *state)
+{
+    const struct weir__window_state *s = state, *before = a->state;
+
+    return a->moved && (a->plan.algo == &weir__fixed_window || a->plan.algo == &weir__calendar) &&
+           s->end == before->end && s->used == a->plan.limit.count && s->used < before->used;
+}
+
 static void keep(struct account *a, void *state)
 {
+    if (is_cut(a, state)) {
+        free(state);
+        return;
+    }
     free(a->state);
     a->state = state;
     a->there = a->there || !is_zero(state, a->plan.state_size);
@@ -250,8 +265,10 @@ static void ask_bare(struct asked *q)
                 weir__draw_units(&a->plan, states[i], &a->demand, &q->draw, now, &q->bare[0]);
         else if (q->verb == WEIR__ACCOUNT_REPAY)
             q->bare_units =
-                weir__draw_repay(&a->plan, states[i], &a->demand,
-                                 &(struct weir__repay){ q->asks[0].cost, q->drawn_at }, now);
+                is_cut(a, states[i])
+                    ? 0
+                    : weir__draw_repay(&a->plan, states[i], &a->demand,
+                                       &(struct weir__repay){ q->asks[0].cost, q->drawn_at }, now);
         else if (q->verb == WEIR__ACCOUNT_GIVE && a->there)
             weir_step_give(&a->plan, states[i], &q->asks[i]);
         else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || !q->bare[i].allowed) &&

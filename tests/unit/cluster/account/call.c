@@ -174,6 +174,48 @@ TEST(test_a_refusal_leaves_the_account_of_another_algorithm)
     assert_int_equal(look_at(bytes, len, 5, NULL), WEIR__ACCOUNT_AGAIN);
 }
 
+/* So that callers with the larger count do not find units again. */
+TEST(test_D3_a_refusal_by_a_smaller_count_leaves_the_account)
+{
+    static const struct {
+        enum weir__account_verb verb;
+        const char *limit;
+        int64_t used;
+        int code;
+    } rows[] = {
+        { WEIR__ACCOUNT_TAKE, "fixed-window 5/10s", 6, WEIR_OK },
+        { WEIR__ACCOUNT_TAKE, "fixed-window 5/10s", 5, WEIR__ACCOUNT_AGAIN }, /* it comes over */
+        { WEIR__ACCOUNT_TAKE, "fixed-window 5/2s", 6, WEIR__ACCOUNT_AGAIN },  /* another window */
+        { WEIR__ACCOUNT_REPAY, "fixed-window 5/10s", 6, WEIR_OK },
+        { WEIR__ACCOUNT_REPAY, "fixed-window 5/10s", 5, WEIR__ACCOUNT_AGAIN },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir_plan larger = plan_of("fixed-window 8/10s"), plan = plan_of(rows[i].limit);
+        struct weir__account_head head = weir__account_head(&larger);
+        int64_t window[2] = { 10 * S, rows[i].used };
+        unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 32];
+        struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 1 } };
+        struct weir__account_call call = { .verb = rows[i].verb, .items = &item, .n = 1 };
+        struct weir__buffer reply = { 0 };
+
+        memcpy(bytes, head.bytes, head.len);
+        size_t len = head.len + weir__account_write(&larger, window, bytes + head.len);
+        call.demand = (struct weir_key){ "d", rows[i].verb == WEIR__ACCOUNT_REPAY };
+        call.drawn_at = S / 2;
+        weir__buffer_text(&reply, rows[i].verb == WEIR__ACCOUNT_REPAY ? "*3\r\n" : "*2\r\n");
+        weir__buffer_text(&reply, ":1000000\r\n");
+        weir__buffer_bulk(&reply, (char *)bytes, len);
+        weir__buffer_text(&reply, rows[i].verb == WEIR__ACCOUNT_REPAY ? "$-1\r\n" : "");
+        assert_int_equal(weir__account_begin(&call, NULL), WEIR_OK);
+        assert_int_equal(
+            weir__account_reply(&call, (struct weir__text){ reply.bytes, reply.len }, NULL),
+            rows[i].code);
+        weir__buffer_free(&reply);
+        weir__account_free(&call);
+    }
+}
+
 /* Redis's clock is an hour behind what both have seen: who looks next does so from there. */
 TEST(test_D1_several_that_are_refused_follow_a_clock_that_was_set_back)
 {

@@ -73,7 +73,8 @@ struct weir__agent_call {
     struct weir__agent_limit *limit;
     struct weir__fleet_key *key; /* of a draw */
     uint64_t id;                 /* of the draw */
-    bool again;                  /* a charge, for the second time */
+    int64_t owed;                /* of a charge */
+    int tries;
     struct weir__agent_call *next;
     char names[3][WEIR__FLEET_KEY_MAX + 168]; /* the account, its demand, the id */
 };

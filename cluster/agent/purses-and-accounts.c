@@ -194,7 +194,8 @@ static void send_call(struct weir_fleet *f, const struct weir__fleet_key *k,
     call->limit->uses++;
     call->key = (struct weir__fleet_key *)k;
     call->id = k->id;
-    call->again = false;
+    call->owed = units ? units->units : 0;
+    call->tries = 0;
     fill_call(call, k, verb, units);
     call->carry.deadline = now + CALL_MAX;
     f->calls++;
@@ -249,15 +250,19 @@ static void read_draw(struct weir_fleet *f, const struct weir__agent_call *call,
         weir__fleet_lost(f->fleet, call->key, call->id, call->outcome == WEIR__REDIS_UNDONE, now);
 }
 
-/* A window has less than it is charged with: then all of that.  True: it goes on. */
+/* A window has less than it is charged with: then all of that.  Others draw from it meanwhile, this
+ * node too: so first half of it, then the rest.  True: it goes on. */
 static bool charge_again(struct weir_fleet *f, struct weir__agent_call *call)
 {
     const struct weir_decision *d = &call->item.decision;
+    int64_t left = d->allowed ? d->remaining : (d->remaining + 1) / 2;
 
-    if (call->outcome != WEIR__REDIS_ANSWERED || d->allowed || d->remaining < 1 || call->again)
+    if (call->outcome != WEIR__REDIS_ANSWERED)
         return false;
-    call->again = true;
-    call->item.ask.cost = d->remaining;
+    call->owed -= d->allowed ? call->item.ask.cost : 0;
+    if (call->owed < 1 || left < 1 || ++call->tries == TRIES)
+        return false;
+    call->item.ask.cost = weir__int_least(call->owed, left);
     f->stirred = true;
     weir__carry_begin(&call->carry, f->client, weir__clock_monotonic());
     return true;

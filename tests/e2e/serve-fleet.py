@@ -480,6 +480,27 @@ def test_D5_processes_of_a_host_owe_what_passed_alone_and_no_more(weir):
                 assert passed == 20, passed
 
 
+def test_D5_a_window_is_charged_with_as_much_as_it_has(weir):
+    """Both have passed their shares.  The first draws again before the second has charged its own,
+    which is more than is left then, and becomes less while it charges."""
+    def left():
+        with a.resp() as client:
+            return client.json("WEIR.EXPLAIN", "user", "ann")["accounts"][0]["remaining"]
+
+    with Redis() as redis, node(weir, redis, rules=RULES) as a, node(weir, redis, rules=RULES) as b:
+        joined(a, b)
+        redis.process.send_signal(signal.SIGSTOP)
+        with a.resp() as one, b.resp() as two:
+            for server, client in [(a, one), (b, two)]:
+                until("it is alone", lambda: server.fleet["alone"])
+                assert sum(check(client, "ann")[0] for _ in range(20)) == 10
+            redis.process.send_signal(signal.SIGCONT)
+            back(a, b)
+            for client in [one, two]:
+                check(client, "ann")
+            until("all is charged", lambda: left() == 0, state=lambda: "%d are left" % left())
+
+
 def test_D5_a_node_that_restarts_while_it_is_alone_owes_no_more(weir):
     """The share began with what was left; the process that knew that is gone."""
     with tempfile.TemporaryDirectory() as folder, Redis() as redis, \

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLUSTER_FLEET_CENTRE_CALLS_H
 #define WEIR_CLUSTER_FLEET_CENTRE_CALLS_H
 
-#include "cluster/fleet/document.h"
+#include "cluster/fleet/centre-asks.h"
 #include "weir-fleet.h"
 
 /* Asks in the client's thread, waits for the answer, and frees the ask's words.  The reply is added

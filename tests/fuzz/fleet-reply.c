@@ -5,7 +5,7 @@
  */
 #include "fuzz/fuzz.h"
 
-#include "cluster/fleet/document.h"
+#include "cluster/fleet/centre-asks.h"
 #include "cluster/fleet/lock.h"
 #include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/notes.h"

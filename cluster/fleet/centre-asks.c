@@ -1,5 +1,5 @@
-/* document.c -- a document of a fleet as operators see it: asks to centre.lua, and its answers. */
-#include "cluster/fleet/document.h"
+/* centre-asks.c -- a document of a fleet as operators see it: asks to centre.lua, its answers. */
+#include "cluster/fleet/centre-asks.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* document.h -- a document of a fleet (its rules) as operators see it: asks to centre.lua, and its
- * answers.  Nothing here waits: `weir fleet` and the server each ask in their own way. */
-#ifndef WEIR_CLUSTER_FLEET_DOCUMENT_H
-#define WEIR_CLUSTER_FLEET_DOCUMENT_H
+/* centre-asks.h -- a document of a fleet (its rules) as operators see it: asks to centre.lua, and
+ * its answers.  Nothing here waits: `weir fleet` and the server each ask in their own way. */
+#ifndef WEIR_CLUSTER_FLEET_CENTRE_ASKS_H
+#define WEIR_CLUSTER_FLEET_CENTRE_ASKS_H
 
 #include "cluster/fleet/centre.h"
 #include "cluster/redis/ask.h"

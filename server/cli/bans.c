@@ -12,13 +12,11 @@
 #include "server/base/date.h"
 #include "server/cli/ask-server.h"
 #include "server/describe/ban-json.h"
-#include "server/describe/rules-file.h"
+#include "server/describe/rules-on-table.h"
 #include "server/describe/rules-words.h"
-#include "engine/explain.h"
 #include "match/draft.h"
 #include "weir-admin.h"
 #include "server/base/complain.h"
-#include "server/base/table-file.h"
 #include "server/base/human-numbers.h"
 
 struct options {
@@ -100,31 +98,14 @@ static bool add_mode(struct modes *modes, const struct weir_rule_info *info)
     return true;
 }
 
-/* By an engine that only looks.  False after a complaint. */
-static bool modes_of_file(const char *path, struct weir_table *table, struct modes *out)
+static void modes_of_file(struct weir *weir, struct modes *out)
 {
-    struct weir_rules *rules = weir__rules_file_read("bans", path);
-    struct weir_error error = { 0 };
     struct weir_rule_info info;
-    struct weir *weir = NULL;
 
-    if (rules == NULL)
-        return false;
-    int code = weir_create(&weir, &(struct weir_options){ .table = table }, &error);
-    if (code == WEIR_OK)
-        code = weir__engine_peek_only(weir, &error);
-    if (code == WEIR_OK)
-        code = weir_use(weir, rules, 0, &error);
-    if (code != WEIR_OK) {
-        weir_rules_destroy(rules);
-        weir__complain("bans", "%s", error.text);
-    }
     out->missing = "the rules have no such rule";
-    out->known = code == WEIR_OK;
+    out->known = true;
     for (int64_t at = 0; out->known && weir_rule_next(weir, &at, &info);)
         out->known = add_mode(out, &info);
-    weir_destroy(weir);
-    return code == WEIR_OK;
 }
 
 /* -------------------------------------------------------------- listing ---- */
@@ -212,8 +193,8 @@ static int list(const struct options *o, struct weir *weir, const struct weir_ta
     struct pile pile = { .now = now };
     struct weir_ban ban;
 
-    if (o->rules && !modes_of_file(o->rules, weir_table_of(weir), &pile.modes))
-        return WEIR__EXIT_WRONG;
+    if (o->rules)
+        modes_of_file(weir, &pile.modes);
     weir__buffer_open(&json, NULL, '{');
     weir__buffer_member_moment(&json, "now", weir_table_real(table, now));
     weir__buffer_open(&json, "bans", '[');
@@ -306,19 +287,17 @@ static int lift(const struct options *o, struct weir *weir, const char *key, wei
     return lifted ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
-/* An engine without rules. */
-static int run_table(const struct options *o, struct weir_table *table, const char *key)
+static int run_table(const struct options *o, const char *key)
 {
-    weir_time now = o->now >= 0 ? o->now : weir_table_now(table);
-    struct weir *weir;
-    struct weir_error error = { 0 };
+    struct weir__rules_on_table on;
 
-    if (weir_create(&weir, &(struct weir_options){ .table = table }, &error) != WEIR_OK)
-        return weir__complain("bans", "%s", error.text);
-    int code = !o->lift                        ? list(o, weir, table, now)
-               : is_known(o, weir, table, now) ? lift(o, weir, key, now)
-                                               : WEIR__EXIT_WRONG;
-    weir_destroy(weir);
+    if (!weir__rules_on_table(&on, "bans", o->table, o->rules))
+        return WEIR__EXIT_WRONG;
+    weir_time now = o->now >= 0 ? o->now : weir_table_now(on.file);
+    int code = !o->lift                             ? list(o, on.weir, on.file, now)
+               : is_known(o, on.weir, on.file, now) ? lift(o, on.weir, key, now)
+                                                    : WEIR__EXIT_WRONG;
+    weir__rules_on_table_close(&on);
     return code;
 }
 
@@ -449,7 +428,6 @@ static int run(const struct weir__call *call)
 {
     const struct options *o = call->options;
     const char *command = call->self->name, *mistake = find_mistake(o, call->n);
-    struct weir_table *table;
     struct weir_error error = { 0 };
     weir_time length;
 
@@ -460,13 +438,7 @@ static int run(const struct weir__call *call)
     if (o->rule && strlen(o->rule) > WEIR__RULE_NAME_MAX)
         return weir__complain(command, "--rule: a rule's name has at most %d bytes, this has %zu",
                               WEIR__RULE_NAME_MAX, strlen(o->rule));
-    if (!o->table)
-        return WEIR__GO_ON;
-    if (weir__table_attach(command, &table, o->table, &error) != WEIR_OK)
-        return weir__complain(command, "--table: %s", error.text);
-    int code = run_table(o, table, call->words[0]);
-    weir_table_destroy(table);
-    return code;
+    return o->table ? run_table(o, call->words[0]) : WEIR__GO_ON;
 }
 
 const struct weir__command weir__cmd_bans = {

@@ -7,14 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/explain.h"
 #include "engine/level.h"
 #include "server/describe/explain-json.h"
 #include "server/cli/ask-server.h"
-#include "server/describe/rules-file.h"
+#include "server/describe/rules-on-table.h"
 #include "server/describe/rules-words.h"
 #include "server/base/complain.h"
-#include "server/base/table-file.h"
 #include "server/base/human-numbers.h"
 #include "server/base/terminal.h"
 
@@ -489,49 +487,27 @@ static int print_explanation(const struct weir__command *self, const struct opti
 static int explain(const struct weir__command *self, const struct options *o, struct weir *weir,
                    const struct weir_attr *attrs, size_t n)
 {
-    struct weir_rules *rules = weir__rules_file_read(self->name, o->rules);
-    struct weir_error error;
-
-    if (rules == NULL)
-        return WEIR__EXIT_WRONG;
-    if (weir_use(weir, rules, 0, &error) != WEIR_OK) {
-        weir_rules_destroy(rules);
-        return weir__complain(self->name, "%s", error.text);
-    }
     struct weir_ask ask = { .cost = o->cost >= 0 ? o->cost : 1,
                             .now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir)) };
     struct weir__buffer json = { 0 };
+
     bool allowed = weir__explain_json(weir, attrs, n, &ask, o->applying && o->remote.json, &json);
     int code = print_explanation(self, o, &json, allowed);
     weir__buffer_free(&json);
     return code;
 }
 
-static int open_engine(const struct options *o, struct weir_table **table, struct weir **weir,
-                       struct weir_error *error)
-{
-    int code = o->table ? weir__table_attach("explain", table, o->table, error) : WEIR_OK;
-
-    if (code == WEIR_OK)
-        code = weir_create(weir, &(struct weir_options){ .table = *table }, error);
-    return code == WEIR_OK ? weir__engine_peek_only(*weir, error) : code;
-}
-
 static int explain_locally(const struct weir__call *call)
 {
     const struct options *o = call->options;
     struct weir_attr attrs[WEIR__ATTRS_MAX];
-    struct weir_table *table = NULL;
-    struct weir *weir = NULL;
-    struct weir_error error = { 0 };
+    struct weir__rules_on_table on;
 
-    if (!weir__read_attributes(call, attrs))
+    if (!weir__read_attributes(call, attrs) ||
+        !weir__rules_on_table(&on, call->self->name, o->table, o->rules))
         return WEIR__EXIT_WRONG;
-    int code = open_engine(o, &table, &weir, &error) == WEIR_OK
-                   ? explain(call->self, o, weir, attrs, (size_t)call->n)
-                   : weir__complain(call->self->name, "%s", error.text);
-    weir_destroy(weir);
-    weir_table_destroy(table);
+    int code = explain(call->self, o, on.weir, attrs, (size_t)call->n);
+    weir__rules_on_table_close(&on);
     return code;
 }
 

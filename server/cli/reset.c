@@ -8,9 +8,8 @@
 
 #include "engine/explain.h"
 #include "server/base/complain.h"
-#include "server/base/table-file.h"
 #include "server/cli/ask-server.h"
-#include "server/describe/rules-file.h"
+#include "server/describe/rules-on-table.h"
 #include "weir-admin.h"
 
 struct options {
@@ -101,16 +100,9 @@ static int reset_in(const struct weir__call *call, struct weir *weir,
 {
     const struct options *o = call->options;
     struct weir_table *table = weir_table_of(weir);
-    struct weir_rules *rules = weir__rules_file_read(call->self->name, o->rules);
     struct weir_error error = { 0 };
     size_t n;
 
-    if (rules == NULL)
-        return WEIR__EXIT_WRONG;
-    if (weir_use(weir, rules, 0, &error) != WEIR_OK) {
-        weir_rules_destroy(rules);
-        return weir__complain(call->self->name, "%s", error.text);
-    }
     if (weir__lonely_rule(weir, &n) != NULL)
         weir__complain(call->self->name, "warning: of rules across the fleet only what this host "
                                          "has drawn is forgotten: ask a server of the fleet");
@@ -123,21 +115,13 @@ static int run_table(const struct weir__call *call)
 {
     const struct options *o = call->options;
     struct weir_attr attrs[WEIR__ATTRS_MAX];
-    struct weir_table *table = NULL;
-    struct weir *weir = NULL;
-    struct weir_error error = { 0 };
+    struct weir__rules_on_table on;
 
-    if (!weir__read_attributes(call, attrs))
+    if (!weir__read_attributes(call, attrs) ||
+        !weir__rules_on_table(&on, call->self->name, o->table, o->rules))
         return WEIR__EXIT_WRONG;
-    int code = weir__table_attach(call->self->name, &table, o->table, &error);
-    if (code == WEIR_OK)
-        code = weir_create(&weir, &(struct weir_options){ .table = table }, &error);
-    if (code == WEIR_OK)
-        code = weir__engine_peek_only(weir, &error);
-    code = code == WEIR_OK ? reset_in(call, weir, attrs)
-                           : weir__complain(call->self->name, "%s", error.text);
-    weir_destroy(weir);
-    weir_table_destroy(table);
+    int code = reset_in(call, on.weir, attrs);
+    weir__rules_on_table_close(&on);
     return code;
 }
 

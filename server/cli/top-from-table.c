@@ -1,10 +1,8 @@
 /* top-from-table.c -- a table file for `weir top`: the counts that processes have shared in it, as
  * nginx's workers and weir serve do.  Nothing is changed. */
-#include "engine/explain.h"
-#include "server/base/table-file.h"
 #include "server/cli/top-from-table.h"
 #include "server/describe/ban-json.h"
-#include "server/describe/rules-file.h"
+#include "server/describe/rules-on-table.h"
 #include "weir-admin.h"
 
 static void add_totals(struct weir__buffer *out, struct weir *weir)
@@ -95,52 +93,19 @@ static void write_bans(struct weir__buffer *out, struct weir *weir, weir_time no
     weir__buffer_close(out, "]}");
 }
 
-/* An engine that only looks. */
-static int open_engine(struct weir **out, struct weir_table *table, struct weir_rules *rules,
-                       struct weir_error *error)
-{
-    int code = weir_create(out, &(struct weir_options){ .table = table }, error);
-
-    if (code == WEIR_OK)
-        code = weir__engine_peek_only(*out, error);
-    if (code == WEIR_OK)
-        code = weir_use(*out, rules, 0, error);
-    if (code != WEIR_OK)
-        weir_rules_destroy(rules);
-    return code;
-}
-
-static int look(struct weir__top_texts *out, struct weir_table *table, const char *path,
-                struct weir_rules *rules, struct weir_error *error)
-{
-    weir_time now = weir_table_now(table);
-    struct weir *weir = NULL;
-    int code = open_engine(&weir, table, rules, error);
-
-    if (code == WEIR_OK) {
-        write_status(&out->status, weir, path, now);
-        write_modes(&out->modes, weir);
-        write_bans(&out->bans, weir, now);
-    }
-    weir_destroy(weir);
-    return code;
-}
-
 int weir__top_table_look(struct weir__top_texts *out, const char *path, const char *file,
                          struct weir_error *error)
 {
-    struct weir_rules *rules = weir__rules_file_read("top", file);
-    struct weir_table *table = NULL;
+    struct weir__rules_on_table on;
+    int code = weir__rules_on_table_open(&on, "top", path, file, error);
 
     *out = (struct weir__top_texts){ 0 };
-    error->text[0] = '\0';
-    if (rules == NULL)
-        return WEIR_INVALID;
-    int code = weir__table_attach("top", &table, path, error);
-    if (code == WEIR_OK)
-        code = look(out, table, path, rules, error);
-    else
-        weir_rules_destroy(rules);
-    weir_table_destroy(table);
+    if (code == WEIR_OK) {
+        weir_time now = weir_table_now(on.file);
+        write_status(&out->status, on.weir, path, now);
+        write_modes(&out->modes, on.weir);
+        write_bans(&out->bans, on.weir, now);
+    }
+    weir__rules_on_table_close(&on);
     return code;
 }

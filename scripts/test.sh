@@ -85,6 +85,7 @@ long=false
 case ${1-} in
 '') ;;
 --long) long=true ;;
+--build) long=$3 ;; # for build_ahead
 --quick)
     setup build
     scripts/build.sh build meson-test-prereq
@@ -116,34 +117,70 @@ print("programs=%r" % " ".join(os.path.relpath(f, "build") for f in sorted(neede
     ;;
 esac
 
-# run_as NAME TARGET SUITES MESON-SETUP-OPTIONS... -- in build/test/NAME
-run_as() {
-    dir=build/test/$1 target=$2 suites=$3
-    echo "== $1"
-    shift 3
-    setup "$dir" "$@"
-    meson configure "$dir" -Dlong_tests=$long >/dev/null
-    scripts/build.sh "$dir" "$target"
+# build NAME -- build/test/NAME
+build() {
+    # Lines are enough for the traces of stacks, and -O1 halves the time to compile; it warns of
+    # variables that -O2 knows to be set.
+    lighter='-Db_lundef=false -Dc_args=-g1 -Doptimization=1 -Dwerror=false'
+    case $1 in
+    plain) target=meson-test-prereq options= ;;
+    asan) target=meson-test-prereq options="-Db_sanitize=address,undefined $lighter" ;;
+    tsan) target=race-programs options="-Db_sanitize=thread $lighter" ;;
+    esac
     # shellcheck disable=SC2086 # several words
-    run "$dir" $suites
+    setup "build/test/$1" $options
+    meson configure "build/test/$1" -Dlong_tests=$long >/dev/null
+    scripts/build.sh "build/test/$1" $target
 }
 
-run_as plain meson-test-prereq "$($long && echo --suite long || true)"
+# build_ahead NAME -- beside the tests of another build, many of which wait: it takes what they
+# leave of the processors.  A session of its own can be stopped with all that it has started.
+build_ahead() {
+    setsid nice -n 5 scripts/test.sh --build "$1" $long >"build/test/$1.txt" 2>&1 &
+    ahead=$!
+    trap 'kill -- -$ahead 2>/dev/null' EXIT
+}
+
+# await NAME -- until it is built
+await() {
+    echo "== $1"
+    wait $ahead || {
+        cat "build/test/$1.txt"
+        failed=$((failed + 1))
+        finish
+    }
+    trap - EXIT
+}
+
+if [ "${1-}" = --build ]; then
+    long=$3
+    build "$2"
+    exit
+fi
+
+trap 'exit 130' INT TERM
+echo "== plain"
+build plain
+build_ahead asan
+# shellcheck disable=SC2046 # no word or two
+run build/test/plain $($long && echo --suite long || true)
+
+await asan
+build_ahead tsan
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # Random walks: the short ones, in the other run, will do.
 suites='--no-suite tree --no-suite packaging'
 $long && suites='--suite thread --suite crash --suite sim'
-# Lines are enough for the traces of stacks, and -O1 halves the time to compile; it warns of
-# variables that -O2 knows to be set.
-lighter='-Db_lundef=false -Dc_args=-g1 -Doptimization=1 -Dwerror=false'
 # shellcheck disable=SC2086 # several words
-run_as asan meson-test-prereq "$suites" -Db_sanitize=address,undefined $lighter
+run build/test/asan $suites
+
+await tsan
 # Where threads meet.  A killed process says nothing to the sanitizer.
 export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"
 suites='--suite race'
 $long && suites='--suite race --no-suite unit --no-suite examples --no-suite e2e'
 # shellcheck disable=SC2086
-run_as tsan race-programs "$suites" -Db_sanitize=thread $lighter
+run build/test/tsan $suites
 $long && { scripts/fuzz.sh 4 || failed=$((failed + 1)); }
 finish

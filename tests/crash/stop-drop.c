@@ -2,38 +2,24 @@
  *
  *     stop-drop STRIDE   at every STRIDE-th instruction
  *
- * The table has one place for limiters and one for guards.  Meanwhile
+ * Meanwhile
  *
  *     another name   gets the place, and is left: it must stay as such, a limiter while a key of it
  *                    is spent, a guard for an hour
  *     another user   drops it too: it must go, although each of them has seen the other
  */
-#include <stdio.h>
-
-#include "crash/stepping.h"
-#include "guard/guard.h"
-#include "table/registry.h"
+#include "crash/one-place.h"
 
 #define S      WEIR_SECOND
 #define NOW    (1000000 * S)
 #define MINUTE (60 * S)
 #define LONGER 10 /* is the path if others are asked whether they live */
 
-static const char path[] = "stop-drop.weir";
-static const char *const names[] = { "limiter", "guard" };
-
-static struct weir_table *table;
 static int *done;
 static bool guards;                  /* else limiters */
 static bool other_user;              /* else another name */
 static struct weir_limiter *limiter; /* in use */
 static struct weir_guard *guard;
-
-static void die(const char *what)
-{
-    printf("stop-drop: %s\n", what);
-    exit(1);
-}
 
 /* --------------------------------------------------------------- names ---- */
 
@@ -101,25 +87,11 @@ static void be_victim(void *context)
     stepping_begin(); /* it lives on */
 }
 
-static void make_table(void)
+static bool begin(void)
 {
-    const struct weir_table_options options = {
-        .path = path, .keys = 16, .slab = 1 << 16, .limiters = 1, .guards = 1, .bans = 1
-    };
-
-    unlink(path);
-    if (weir_table_create(&table, &options, NULL) != WEIR_OK)
-        die("there is no table");
     (void)weir__guarding_of(table); /* one that knows no guards leaves them to others */
-    if (other_user && !join("a"))
-        die("there is no place");
     *done = 0;
-}
-
-static void remove_table(void)
-{
-    weir_table_destroy(table);
-    unlink(path);
+    return !other_user || join("a");
 }
 
 static bool go_on(struct stepped *victim, enum stepping at)
@@ -153,38 +125,9 @@ static const char *try_other_user(struct stepped *victim, enum stepping at)
     return weir__get(&place->dropped) ? NULL : "two drop it, and it is not dropped";
 }
 
-static const char *run_round(const struct path *steps, size_t n)
+static const char *go_on_beside_others(struct stepped *victim, enum stepping at)
 {
-    struct stepped victim;
-
-    make_table();
-    if (!stepping_start(&victim, be_victim, NULL, done))
-        die("it cannot be traced");
-    enum stepping at = stepping_run(&victim, steps, n);
-    const char *wrong = other_user ? try_other_user(&victim, at) : try_other_name(&victim, at);
-    stepping_kill(&victim);
-    remove_table();
-    return wrong;
-}
-
-static int run_all(size_t stride)
-{
-    struct path steps = { 0 };
-    int failed = 0;
-
-    make_table();
-    if (stepping_record(be_victim, NULL, done, &steps) != STEPPING_ENDED)
-        die("the path cannot be recorded");
-    remove_table();
-    for (size_t n = 0; n < steps.length && failed < 5; n += stride) {
-        const char *wrong = stepping_is_near(&steps, n) ? run_round(&steps, n) : NULL;
-        failed += wrong != NULL;
-        if (wrong != NULL)
-            printf("stop-drop: a %s, stopped after %zu of %zu instructions: %s\n", names[guards], n,
-                   steps.length, wrong);
-    }
-    stepping_forget(&steps);
-    return failed;
+    return other_user ? try_other_user(victim, at) : try_other_name(victim, at);
 }
 
 int main(int argc, char **argv)
@@ -195,10 +138,13 @@ int main(int argc, char **argv)
     if (!stepping_is_permitted())
         return STEPPING_FORBIDDEN;
     done = stepping_room(sizeof(*done));
+    const struct story story = { "stop-drop", "stop-drop.weir",   begin, be_victim,
+                                 done,        go_on_beside_others };
     for (int i = 0; i < 4; i++) {
         guards = i >= 2;
         other_user = i % 2 == 1;
-        failed += run_all((stride > 0 ? stride : 1) * (other_user ? LONGER : 1));
+        failed += stop_everywhere(&story, (stride > 0 ? stride : 1) * (other_user ? LONGER : 1),
+                                  guards ? "a guard" : "a limiter");
     }
     return failed > 0;
 }

@@ -3,26 +3,23 @@
  *
  *     stop-join STRIDE   at every STRIDE-th instruction
  *
- * The table has one place for limiters and one for guards.  While the process is stopped the name
- * "a", which nobody uses, goes, and "b" comes; or "b" goes too, and "a" comes back.  When the
- * process goes on it must find "a" or, if that has gone, nothing.
+ * While the process is stopped the name "a", which nobody uses, goes, and "b" comes; or "b" goes
+ * too, and "a" comes back.  When the process goes on it must find "a" or, if that has gone, nothing.
  */
-#include <stdio.h>
-
-#include "crash/stepping.h"
-#include "guard/guard.h"
-#include "table/registry.h"
+#include "crash/one-place.h"
 
 #define NOW  (1000000 * WEIR_SECOND)
 #define LATE (7200 * WEIR_SECOND) /* an unused guard has gone by then */
 
-static const char path[] = "stop-join.weir";
-
 enum way { FIND, CREATE, FIND_GUARD, CREATE_GUARD, WAYS };
 enum script { OTHER, AGAIN, SCRIPTS };
 
-static const char *const way_names[] = { "find", "create", "find a guard", "create a guard" };
-static const char *const script_names[] = { "another name came", "the name came back" };
+static const char *const titles[WAYS][SCRIPTS] = {
+    { "find, another name came", "find, the name came back" },
+    { "create, another name came", "create, the name came back" },
+    { "find a guard, another name came", "find a guard, the name came back" },
+    { "create a guard, another name came", "create a guard, the name came back" },
+};
 
 /* Shared with the process that is stopped. */
 struct book {
@@ -30,15 +27,9 @@ struct book {
     char found[WEIR__NAME_SIZE]; /* the name of what it uses; "": nothing */
 };
 
-static struct weir_table *table;
 static struct book *book;
 static enum way way;
-
-static void die(const char *what)
-{
-    printf("stop-join: %s\n", what);
-    exit(1);
-}
+static enum script script;
 
 /* ------------------------------------------------------------- names ---- */
 
@@ -126,35 +117,10 @@ static void be_victim(void *context)
 
 /* ------------------------------------------------------------ rounds ---- */
 
-static void make_table(void)
+static bool begin(void)
 {
-    const struct weir_table_options options = {
-        .path = path, .keys = 16, .slab = 1 << 16, .limiters = 1, .guards = 1, .bans = 1
-    };
-
-    unlink(path);
-    if (weir_table_create(&table, &options, NULL) != WEIR_OK || !add("a"))
-        die("there is no table");
     memset(book, 0, sizeof(*book));
-}
-
-static void remove_table(void)
-{
-    weir_table_destroy(table);
-    unlink(path);
-}
-
-/* Whether "a" is there afterwards. */
-static bool run_script(enum script script)
-{
-    wait_long(NOW);
-    bool gone = add("b");
-    if (!gone || script == OTHER)
-        return !gone;
-    wait_long(NOW + 2 * LATE);
-    if (!add("a"))
-        die("the name does not come back");
-    return true;
+    return add("a");
 }
 
 static const char *judge(bool there)
@@ -168,45 +134,20 @@ static const char *judge(bool there)
     return book->code == WEIR_OK || book->code == WEIR_NO_MEMORY ? NULL : "it takes it for damage";
 }
 
-static const char *run_round(const struct path *steps, size_t n, enum script script)
+static const char *go_on(struct stepped *victim, enum stepping at)
 {
-    struct stepped victim;
-    const char *wrong = NULL;
-
-    make_table();
-    if (!stepping_start(&victim, be_victim, NULL, &book->done))
-        die("it cannot be traced");
-    enum stepping at = stepping_run(&victim, steps, n);
-    bool there = run_script(script);
-    enum stepping end = at == STEPPING_STOPPED || victim.pid > 0 ? stepping_finish(&victim) : at;
+    wait_long(NOW);
+    bool there = !add("b");
+    if (!there && script == AGAIN) {
+        wait_long(NOW + 2 * LATE);
+        there = add("a");
+        if (!there)
+            return "the name does not come back";
+    }
+    enum stepping end = at == STEPPING_STOPPED || victim->pid > 0 ? stepping_finish(victim) : at;
     if (end != STEPPING_ENDED)
-        wrong = end == STEPPING_STUCK ? "it waits" : "it died";
-    stepping_kill(&victim);
-    wrong = wrong != NULL ? wrong : judge(there);
-    remove_table();
-    return wrong;
-}
-
-static int run_way(size_t stride)
-{
-    struct path steps = { 0 };
-    int failed = 0;
-
-    make_table();
-    if (stepping_record(be_victim, NULL, &book->done, &steps) != STEPPING_ENDED)
-        die("the path cannot be recorded");
-    remove_table();
-    for (int script = 0; script < SCRIPTS; script++)
-        for (size_t n = 0; n < steps.length && failed < 5; n += stride) {
-            const char *wrong =
-                stepping_is_near(&steps, n) ? run_round(&steps, n, (enum script)script) : NULL;
-            failed += wrong != NULL;
-            if (wrong != NULL)
-                printf("stop-join: %s, stopped after %zu of %zu instructions, %s: %s\n",
-                       way_names[way], n, steps.length, script_names[script], wrong);
-        }
-    stepping_forget(&steps);
-    return failed;
+        return end == STEPPING_STUCK ? "it waits" : "it died";
+    return judge(there);
 }
 
 int main(int argc, char **argv)
@@ -217,9 +158,11 @@ int main(int argc, char **argv)
     if (!stepping_is_permitted())
         return STEPPING_FORBIDDEN;
     book = stepping_room(sizeof(*book));
-    for (int i = 0; i < WAYS; i++) {
-        way = (enum way)i;
-        failed += run_way(stride > 0 ? stride : 1);
-    }
+    const struct story story = {
+        "stop-join", "stop-join.weir", begin, be_victim, &book->done, go_on
+    };
+    for (way = 0; way < WAYS; way++)
+        for (script = 0; script < SCRIPTS; script++)
+            failed += stop_everywhere(&story, stride > 0 ? stride : 1, titles[way][script]);
     return failed > 0;
 }

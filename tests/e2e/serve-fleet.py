@@ -441,43 +441,43 @@ def test_D3_a_node_that_stood_still_owes_what_passed_meanwhile(weir):
     assert passed == 20, passed
 
 
-def test_D5_a_server_that_stands_by_owes_what_passed_alone(weir):
-    """The host's agent does not know its keys."""
-    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
+@contextlib.contextmanager
+def two_on_a_table(weir, redis):
+    """The host's agent, and the server that stands by."""
+    with tempfile.TemporaryDirectory() as folder:
         on_table = {"rules": RULES, "table": folder + "/table"}
         with node(weir, redis, **on_table) as a, node(weir, redis, **on_table) as b:
             until("one has its part", lambda: a.is_ready(1) or b.is_ready(1), 60)
-            other = b if a.fleet["agent"] else a
-            with other.resp() as resp:
-                passed = check(resp, "ann")[0]
-                redis.process.send_signal(signal.SIGSTOP)
-                until("it is alone", lambda: other.fleet["alone"])
-                passed += sum(check(resp, "ann")[0] for _ in range(5))
-                assert passed == 6, passed
-                redis.process.send_signal(signal.SIGCONT)
-                until("purses are asked", lambda: not other.fleet["alone"])
-                passed += sum(check(resp, "ann")[0] for _ in range(30))
-                assert passed == 20, passed
+            yield (a, b) if a.fleet["agent"] else (b, a)
+
+
+def goes_alone_and_back(redis, server, client, passed, alone):
+    """20 have passed in the end, however many of them while it was alone."""
+    redis.process.send_signal(signal.SIGSTOP)
+    until("it is alone", lambda: server.fleet["alone"])
+    now = sum(check(client, "ann")[0] for _ in range(alone))
+    assert now == alone, now
+    redis.process.send_signal(signal.SIGCONT)
+    until("purses are asked", lambda: not server.fleet["alone"])
+    passed += now + sum(check(client, "ann")[0] for _ in range(30))
+    assert passed == 20, passed
+
+
+def test_D5_a_server_that_stands_by_owes_what_passed_alone(weir):
+    """The host's agent does not know its keys."""
+    with Redis() as redis, two_on_a_table(weir, redis) as (_, other), other.resp() as resp:
+        assert check(resp, "ann")[0] == 1
+        goes_alone_and_back(redis, other, resp, 1, 5)
 
 
 def test_D5_processes_of_a_host_owe_what_passed_alone_and_no_more(weir):
     """Both know the key.  The share began with what was left in the account: what the agent charged
     it with for that has not passed, whoever charges the account."""
-    with tempfile.TemporaryDirectory() as folder, Redis() as redis:
-        on_table = {"rules": RULES, "table": folder + "/table"}
-        with node(weir, redis, **on_table) as a, node(weir, redis, **on_table) as b:
-            until("one has its part", lambda: a.is_ready(1) or b.is_ready(1), 60)
-            agent, other = (a, b) if a.fleet["agent"] else (b, a)
-            with agent.resp() as one, other.resp() as two:
-                passed = sum(check(client, "ann")[0] for client in [two, one] for _ in range(5))
-                redis.process.send_signal(signal.SIGSTOP)
-                until("they are alone", lambda: other.fleet["alone"])
-                passed += sum(check(two, "ann")[0] for _ in range(2))
-                assert passed == 12, passed
-                redis.process.send_signal(signal.SIGCONT)
-                until("purses are asked", lambda: not other.fleet["alone"])
-                passed += sum(check(two, "ann")[0] for _ in range(30))
-                assert passed == 20, passed
+    with Redis() as redis, two_on_a_table(weir, redis) as (agent, other), agent.resp() as one, \
+            other.resp() as two:
+        passed = sum(check(client, "ann")[0] for client in [two, one] for _ in range(5))
+        assert passed == 10, passed
+        goes_alone_and_back(redis, other, two, passed, 2)
 
 
 def test_D5_a_window_is_charged_with_as_much_as_it_has(weir):

@@ -41,14 +41,15 @@ check "it is made" says_one_line "$dir/a"
 check "it is made again" says_one_line "$dir/b"
 check "the same each time" diff -r "$dir/a" "$dir/b"
 
-compile cc -std=gnu11 -O2
-use cc -std=gnu11 -O2
+compile cc -std=gnu11
+use cc -std=gnu11
 compile clang -std=c11 -pedantic
 use clang -std=c11 -pedantic
 if [ "${2-}" = --all ]; then
     compile cc -std=c11 -pedantic
-    compile clang -std=gnu11 -O2
     for compiler in cc clang; do
+        compile $compiler -std=gnu11 -O2
+        use $compiler -std=gnu11 -O2
         compile $compiler -O3 -fsanitize=undefined -fno-sanitize-recover=all
         use $compiler -O3 -fsanitize=undefined -fno-sanitize-recover=all
     done

@@ -1,7 +1,7 @@
 /* exact.c -- many threads, or many processes, at one frozen instant: exactly what the limit allows
  * is granted, no more and no less.
  *
- *     exact [ROUNDS]
+ *     exact [ROUNDS [KEYS]]   keys of each worker's flood
  *
  * Every algorithm, in a narrow and a wide table, private and shared by processes; then several
  * limits at once, mixed with single takes, gives, a change of limit under way, and a table so full
@@ -24,6 +24,7 @@
 #define NOW     (1000 * WEIR_SECOND)
 
 static int passed, failed;
+static int64_t flood_keys = 20000;
 static const char *subject = "";
 
 static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
@@ -393,7 +394,7 @@ static void changing(const char *text)
  * the rules; nothing wedges, and every key has at most one slot. */
 static void flood(struct job *job)
 {
-    for (int64_t i = 0; i < 20000; i++) {
+    for (int64_t i = 0; i < flood_keys; i++) {
         int64_t number = 1000 + i * WORKERS + job->number;
         struct weir_ask a = { .key = key_of(&number), .cost = 1, .now = NOW + i };
         struct weir_decision d;
@@ -525,6 +526,7 @@ int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
 
+    flood_keys = argc > 2 ? atoll(argv[2]) : flood_keys;
     static const struct {
         const char *text;
         int64_t wanted;

@@ -15,14 +15,6 @@
 
 #include "table/file.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SANITIZER 1
-#endif
-#endif
-
 /* A pointer that a failing function must leave alone. */
 static struct weir_table *const untouched = (struct weir_table *)(uintptr_t)0x5a5a;
 
@@ -149,7 +141,7 @@ TEST(test_no_room_for_the_file_is_an_error_and_leaves_none)
 
 TEST(test_no_room_in_memory_is_an_error)
 {
-#ifdef ADDRESS_SANITIZER
+#ifdef SANITIZED
     skip(); /* has more address space than any bound */
 #else
     struct rlimit old, small;

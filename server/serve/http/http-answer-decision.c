@@ -1,4 +1,4 @@
-/* http-decisions.c -- decisions as answers: granted, or refused and why.
+/* http-answer-decision.c -- decisions as answers: granted, or refused and why.
  *
  *     RateLimit: "per-ip";r=9;t=6            what is left, and after how many seconds all of it is
  *                                            there again, or the same ask passes

@@ -6,7 +6,7 @@
 
 #define KEYS_DEFAULT     65536
 #define KEYS_MAX         ((int64_t)1 << 40)
-#define SLAB_MAX         (((int64_t)1 << 38) - (int64_t)WEIR__CHUNK)
+#define SLAB_MAX         ((int64_t)(WEIR__CHUNKS_MAX * WEIR__CHUNK)) /* 2^38 less one chunk */
 #define SLAB_LEAST       ((int64_t)16 << 20)
 #define SLAB_PER_KEY     256 /* two sliding windows of 10 buckets */
 #define LIMITERS_DEFAULT 256

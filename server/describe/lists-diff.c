@@ -29,7 +29,7 @@ struct entries {
     size_t n;
 };
 
-static struct entries sort_entries(const struct weir__list_draft *list)
+static struct entries copy_sorted(const struct weir__list_draft *list)
 {
     struct entries all = { .n = list ? list->n : 0 };
 
@@ -71,7 +71,7 @@ static size_t put_difference(FILE *to, const char *lead, struct entries a, struc
 static void diff_list(struct weir__diff *d, const struct weir__list_draft *old,
                       const struct weir__list_draft *new)
 {
-    struct entries before = sort_entries(old), after = sort_entries(new);
+    struct entries before = copy_sorted(old), after = copy_sorted(new);
     struct weir__page page;
 
     if (before.texts && after.texts && weir__page_open(d, &page)) {

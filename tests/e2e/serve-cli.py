@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 
-from serving import RULES, Resp, Server, run_tests, until, write
+from serving import RULES, Server, run_tests, until, write
 
 LOGIN = "ip=192.0.2.7", "uri=/login"
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")

@@ -69,6 +69,7 @@ int weir__copy_begin(struct weir__copy *copy, const char *path, const struct wei
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a copy");
     int code = weir_table_create(&copy->to, &o, error);
     if (code == WEIR_OK) {
+        copy->to->keys.slab.kept = 0; /* what fits there fits here */
         adopt(copy->to, like);
         weir__groups_open(&copy->to->keys, 0);
     }
@@ -239,11 +240,13 @@ static bool copy_carried(const struct source *s, uint64_t i, struct weir__wide *
     return true;
 }
 
-/* A large state's block in the new table; 0: there is no room, and the key starts fresh. */
+/* A large state's block in the new table; 0: the key is fresh, or there is no room. */
 static uint32_t copy_block(const struct weir__part *part, struct weir__space *to)
 {
     size_t size = part->plan->state_size;
 
+    if (part->before[1] == 0)
+        return 0;
     if (part->plan->nodes != NULL)
         return weir__chain_copy(part->plan, part->state, to);
     uint32_t block = weir__block_take(&to->slab, size);
@@ -270,7 +273,10 @@ static bool copy_large(const struct source *s, const struct weir__part *part,
         weir__block_give(&to->slab, (uint32_t)block, part->plan->state_size);
         return false;
     }
-    weir__copy_put(s->copy, limiter, i, part->home.tag, pair);
+    if (block == 0 && part->before[1] != 0)
+        s->copy->counts.lost++;
+    else
+        weir__copy_put(s->copy, limiter, i, part->home.tag, pair);
     return true;
 }
 
@@ -296,15 +302,18 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
     if (part.slot == NULL && weir__load((uint64_t *)weir__slot_at(old->space, i / WEIR__GROUP_SLOTS,
                                                                   i % WEIR__GROUP_SLOTS)) != tag)
         return false;
+    void *apart = part.state == NULL ? weir__part_copy_apart(&part, s->now) : NULL;
+    bool same = true;
     if (part.slot == NULL || /* damage: beyond its group's reach */
         part.state == NULL || limiter == NULL || !follow_limit(limiter, &part))
         s->copy->counts.lost++;
     else if (limiter->kind == WEIR__LARGE)
-        return copy_large(s, &part, limiter, i);
+        same = copy_large(s, &part, limiter, i);
     else
         weir__copy_put(s->copy, limiter, i, tag,
                        limiter->kind == WEIR__NARROW ? part.before : part.small);
-    return true;
+    free(apart);
+    return same;
 }
 
 static bool copy_slot(const struct source *s, uint64_t i)

@@ -222,6 +222,15 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
     return weir__part_is_same(part) && !write_converted(part, hand, i);
 }
 
+void *weir__part_copy_apart(struct weir__part *part, weir_time now)
+{
+    part->state =
+        part->slot != NULL && part->owed == 0 ? malloc(part->plan->state_size) : NULL;
+    if (part->state != NULL)
+        weir__part_copy(part, now < 0 ? 0 : now);
+    return part->state;
+}
+
 void weir__part_forgo(struct weir__part *part)
 {
     struct weir__header *h = part->limiter->table->header;
@@ -443,16 +452,6 @@ static bool end_round(const struct weir__part *part, const struct weir_ask *ask,
     return done || part->room_at != 0;
 }
 
-/* A peek writes nothing, and needs no block where the slab may have none.  NULL: the key is new, or
- * there is no memory; free() it. */
-static void *copy_apart(struct weir__part *part, weir_time now)
-{
-    part->state = part->slot != NULL ? malloc(part->plan->state_size) : NULL;
-    if (part->state != NULL)
-        weir__part_copy(part, now < 0 ? 0 : now);
-    return part->state;
-}
-
 /* One round; true: done. */
 static bool decide_once(struct weir__part *part, struct weir__hand *hand,
                         const struct weir_ask *ask, bool take, struct weir_decision *d)
@@ -466,8 +465,7 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
         return false;
     if (part->room_at != 0)
         return end_round(part, ask, true, d);
-    void *apart =
-        !take && part->state == NULL && part->owed == 0 ? copy_apart(part, ask->now) : NULL;
+    void *apart = !take && part->state == NULL ? weir__part_copy_apart(part, ask->now) : NULL;
     bool changed = weir__part_step(part, ask, take, d);
     free(apart);
     if (!take || !changed || (part->slot == NULL && !d->allowed))

@@ -48,6 +48,10 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
 /* The second half of that: from the slot's words, which were read, to the copy. */
 void weir__part_copy(struct weir__part *part, weir_time now);
 
+/* If there is no copy, for one that writes nothing and needs no block: a copy in memory, which the
+ * caller frees.  NULL: the key is new, or there is no memory. */
+void *weir__part_copy_apart(struct weir__part *part, weir_time now);
+
 /* If there is no copy because the slab is full: another key's block has been freed, read again. */
 bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now);
 

@@ -174,6 +174,43 @@ TEST(test_a_backup_of_a_full_table)
     }
 }
 
+/* The limiter of that number, and one of its keys. */
+static int64_t left_in(struct weir_table *table, size_t limiter, int key)
+{
+    char name[16], text[16];
+
+    snprintf(name, sizeof(name), "l%zu", limiter);
+    snprintf(text, sizeof(text), "k%d", key);
+    return left(weir__limiter_by_name(table, name), text, NOW);
+}
+
+/* A full slab has no block for a copy of a long window, and sizes that have few may have had the
+ * last of it. */
+TEST(test_T4_a_backup_of_a_full_slab)
+{
+    static const char *const windows[] = { "sliding-window 10/1h buckets=2000",
+                                           "sliding-window 10/1h buckets=40",
+                                           "sliding-window 10/1h buckets=10000" };
+    const char *to = new_path();
+    char text[16];
+
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .keys = 3000, .slab = 8 << 20 });
+    for (size_t i = 0; i < COUNT_OF(windows); i++) {
+        snprintf(text, sizeof(text), "l%zu", i);
+        struct weir_limiter *limiter = limiter_of(table, text, windows[i]);
+        for (int k = 0; k < 1000; k++) {
+            snprintf(text, sizeof(text), "k%d", k);
+            take(limiter, text, 1 + k % 10, NOW);
+        }
+    }
+    assert_int_equal(back_up(table, to).lost, 0);
+    OWN(weir_table) *copy = attach(to);
+    for (size_t i = 0; i < COUNT_OF(windows); i++)
+        for (int k = 0; k < 1000; k++)
+            assert_int_equal(left_in(copy, i, k), left_in(table, i, k));
+}
+
 /* ---------------------------------------------------------------- in use ---- */
 
 struct user {

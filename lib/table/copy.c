@@ -213,16 +213,6 @@ static void copy_limiters(const struct source *s)
     }
 }
 
-/* The slot's own place is where the search begins, so it is found at once. */
-static struct weir__home home_at(const struct weir__space *space, uint64_t i, uint64_t tag)
-{
-    uint64_t step = space->narrow ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
-
-    return (struct weir__home){ .tag = tag,
-                                .group = i / WEIR__GROUP_SLOTS,
-                                .first = i % WEIR__GROUP_SLOTS & ~(step - 1) };
-}
-
 /* Each of these returns false if the slot has changed: look again. */
 
 static bool copy_carried(const struct source *s, uint64_t i, struct weir__wide *slot, uint64_t tag)
@@ -296,7 +286,7 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
     struct weir__part part = { 0 };
     struct weir__copies copies = { 0 };
 
-    weir__part_begin(&part, old, home_at(old->space, i, tag));
+    weir__part_begin(&part, old, weir__home_at(old->space, i, tag));
     if (!weir__part_read(&part, s->hand, 0, &copies, s->now))
         return false;
     if (part.slot == NULL && weir__load((uint64_t *)weir__slot_at(old->space, i / WEIR__GROUP_SLOTS,
@@ -356,7 +346,7 @@ static void copy_ban(const struct source *s, uint64_t i)
     struct weir__ban_record record;
     struct weir__part part = { .limiter = banned,
                                .plan = &banned->era->plan,
-                               .home = home_at(banned->space, i, tag) };
+                               .home = weir__home_at(banned->space, i, tag) };
 
     if (tag == 0)
         return;

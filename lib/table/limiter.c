@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "table/holders.h"
+#include "table/part.h"
 #include "table/registry.h"
 #include "algo/log-chain.h"
 #include "base/utf8.h"
@@ -522,6 +523,13 @@ void weir_limiter_drop(struct weir_limiter *limiter)
 
 /* ----------------------------------------------------------- change ---- */
 
+/* A narrow slot has 8 bits for the version of a large state: in half that many changes no state is
+ * left behind, or it would pass for one of a limit that has the same bits. */
+static bool is_renewed_at(const struct weir_limiter *limiter, uint32_t version)
+{
+    return limiter->space->narrow && limiter->kind == WEIR__LARGE && version % 128 == 0;
+}
+
 /* One try.  False: another process has changed it meanwhile, or see `full`. */
 static bool change_once(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now,
                         bool *full)
@@ -537,7 +545,8 @@ static bool change_once(struct weir_limiter *limiter, const struct weir_plan *pl
     if (weir__plan_make(&there, &present, NULL) == WEIR_OK &&
         weir__limit_equal(&there.limit, &plan->limit))
         return true;
-    r.version++;
+    if (is_renewed_at(limiter, ++r.version))
+        weir__parts_renew(limiter, now);
     r.past[r.version % WEIR__PAST] = to_numbers(&plan->limit, now);
     return weir__record_change(table, &table->limiters, limiter->id, edition, &r, full);
 }

@@ -224,8 +224,7 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
 
 void *weir__part_copy_apart(struct weir__part *part, weir_time now)
 {
-    part->state =
-        part->slot != NULL && part->owed == 0 ? malloc(part->plan->state_size) : NULL;
+    part->state = part->slot != NULL && part->owed == 0 ? malloc(part->plan->state_size) : NULL;
     if (part->state != NULL)
         weir__part_copy(part, now < 0 ? 0 : now);
     return part->state;
@@ -386,6 +385,28 @@ void weir__part_change(struct weir__part *part, weir__changer *change, void *con
     while (!change_once(part, hand, change, context, make, now))
         begin_anew(part);
     weir__hand_give(hand);
+}
+
+static bool is_older(const struct weir_plan *plan, void *state, void *context)
+{
+    (void)plan;
+    (void)state;
+    return weir__part_version(context) != ((const struct weir__part *)context)->version;
+}
+
+void weir__parts_renew(struct weir_limiter *limiter, weir_time now)
+{
+    struct weir__space *space = limiter->space;
+    struct weir__part part;
+
+    for (uint64_t i = 0; i < space->groups * WEIR__GROUP_SLOTS; i++) {
+        uint64_t tag =
+            weir__load(weir__slot_at(space, i / WEIR__GROUP_SLOTS, i % WEIR__GROUP_SLOTS));
+        if (tag == 0 || weir__tag_id(tag) != limiter->id)
+            continue;
+        weir__part_begin(&part, limiter, weir__home_at(space, i, tag));
+        weir__part_change(&part, is_older, &part, false, now);
+    }
 }
 
 /* -------------------------------------------------------------- decide ---- */

@@ -153,4 +153,7 @@ typedef bool weir__changer(const struct weir_plan *plan, void *state, void *cont
 void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
                        weir_time now);
 
+/* Brings all states of a limiter to its present limit. */
+void weir__parts_renew(struct weir_limiter *limiter, weir_time now);
+
 #endif

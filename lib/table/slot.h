@@ -65,6 +65,16 @@ weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
     return weir__home_from(limiter->space, weir__slot_hash(limiter, key));
 }
 
+/* The key of a slot, as if it was at home there: it is found at once. */
+static inline struct weir__home weir__home_at(const struct weir__space *space, uint64_t slot,
+                                              uint64_t tag)
+{
+    return (struct weir__home){ .tag = tag,
+                                .group = slot / WEIR__GROUP_SLOTS,
+                                .first =
+                                    slot % WEIR__GROUP_SLOTS & ~(weir__line_slots(space) - 1) };
+}
+
 static inline struct weir__narrow *weir__narrow_at(const struct weir__space *space, uint64_t group,
                                                    uint64_t i)
 {

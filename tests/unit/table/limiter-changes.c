@@ -355,6 +355,29 @@ TEST(test_a_state_from_a_forgotten_limit_is_out_no_longer_than_a_spent_one)
     assert_int_equal(left(limiter, "k", NOW + MINUTE), 5);
 }
 
+/* Narrow slots have the last 8 bits of the version: a state must not be taken for one of a limit
+ * that has the same, whatever their sizes are. */
+TEST(test_T3_a_state_from_a_forgotten_limit_is_spent_after_any_number_of_changes)
+{
+    static const char *const limits[] = { "sliding-window 10/100s",
+                                          "sliding-window 10/100s buckets=50",
+                                          "sliding-log 10/100s", "sliding-log 60/100s" };
+
+    for (size_t i = 0; i < COUNT_OF(limits); i++)
+        for (int changes = 1; changes < 600; changes += 51) { /* 256 is one of these */
+            OWN(weir_table) *table = private_table(true, 100);
+            struct weir_limiter *limiter = limiter_of(table, "l", limits[i & ~(size_t)1]);
+            assert_true(take(limiter, "k", 10, NOW).allowed);
+            for (int n = 1; n <= changes; n++)
+                change(limiter,
+                       n == changes ? limits[i]
+                       : i < 2      ? (n % 2 ? "sliding-window 10/90s" : "sliding-window 10/80s")
+                                    : (n % 2 ? "sliding-log 10/90s" : "sliding-log 10/80s"),
+                       NOW);
+            assert_false(take(limiter, "k", i == 3 ? 51 : 1, NOW + 1).allowed);
+        }
+}
+
 /* ----------------------------------------------------------------- old limits ---- */
 
 static weir_time fake_now(void *context)

@@ -166,6 +166,7 @@ int weir__copy_end(struct weir__copy *copy, const char *path, bool replaces, int
     struct weir_table *again;
 
     if (made) {
+        weir__bans_measure(copy->to);
         weir__bans_settle(copy->to);
         weir_table_destroy(copy->to);
         copy->to = NULL;
@@ -263,10 +264,14 @@ static bool copy_large(const struct source *s, const struct weir__part *part,
         weir__block_give(&to->slab, (uint32_t)block, part->plan->state_size);
         return false;
     }
-    if (block == 0 && part->before[1] != 0)
+    bool bans = to == &s->copy->to->bans;
+    if (block == 0 && part->before[1] != 0) {
         s->copy->counts.lost++;
-    else
-        weir__copy_put(s->copy, limiter, i, part->home.tag, pair);
+        return true;
+    }
+    put(s->copy, to, i, bans ? part->home.tag : weir__tag_of(part->home.tag, limiter->id),
+        limiter->era->version, pair);
+    *(bans ? &s->copy->counts.bans : &s->copy->counts.states) += 1;
     return true;
 }
 
@@ -338,7 +343,7 @@ static void copy_group(const struct source *s, uint64_t group)
     s->copy->to->keys.rooms[group].reach = same ? after[1] : 0;
 }
 
-static void copy_ban(const struct source *s, uint64_t i)
+static bool copy_ban(const struct source *s, uint64_t i)
 {
     struct weir_limiter *banned = &s->table->banned;
     uint64_t tag = weir__load(
@@ -349,11 +354,12 @@ static void copy_ban(const struct source *s, uint64_t i)
                                .home = weir__home_at(banned->space, i, tag) };
 
     if (tag == 0)
-        return;
-    while (!weir__part_peek(&part, &record))
-        ;
-    if (part.slot != NULL && (record.until > 0 || record.forget_at > 0))
-        weir__copy_ban(s->copy, tag, &record);
+        return true;
+    if (!weir__part_peek(&part, &record))
+        return false;
+    if (part.slot == NULL || (record.until <= 0 && record.forget_at <= 0))
+        return true;
+    return copy_large(s, &part, &s->copy->to->banned, i);
 }
 
 int weir__table_backup(struct weir_table *table, const char *path, struct weir__copied *out,
@@ -373,7 +379,8 @@ int weir__table_backup(struct weir_table *table, const char *path, struct weir__
             copy_group(&s, group);
         weir__hand_give(s.hand);
         for (uint64_t i = 0; i < table->bans.groups * WEIR__GROUP_SLOTS; i++)
-            copy_ban(&s, i);
+            while (!copy_ban(&s, i))
+                ;
         weir__look_end(table);
     }
     *out = copy.counts;

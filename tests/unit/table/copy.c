@@ -211,6 +211,28 @@ TEST(test_T4_a_backup_of_a_full_slab)
             assert_int_equal(left_in(copy, i, k), left_in(table, i, k));
 }
 
+/* So full that each of them has its place only because others came before. */
+TEST(test_T4_a_backup_of_a_table_full_of_bans)
+{
+    const char *to = new_path();
+    char text[16];
+
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 100, .bans = 400 });
+    for (int i = 0; i < 3000; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        weir__ban_put(table, weir__ban_tag(table, "r", key_of(text)), "r", key_of(text), NOW,
+                      NOW + (1 + i * 7919 % 3000) * S);
+    }
+    assert_int_equal(back_up(table, to).bans, stats_of(table, NOW).bans);
+    OWN(weir_table) *copy = attach(to);
+    assert_int_equal(stats_of(copy, NOW).bans, stats_of(table, NOW).bans);
+    for (int i = 0; i < 3000; i++) {
+        snprintf(text, sizeof(text), "k%d", i);
+        uint64_t tag = weir__ban_tag(table, "r", key_of(text));
+        assert_int_equal(weir__ban_peek(copy, tag, NOW), weir__ban_peek(table, tag, NOW));
+    }
+}
+
 /* ---------------------------------------------------------------- in use ---- */
 
 struct user {

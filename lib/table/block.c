@@ -451,6 +451,18 @@ bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes)
     return (free > longest ? free : longest) >= n && may_claim(slab, class, n, false);
 }
 
+bool weir__slab_has_blocks(const struct weir__slab *slab, size_t bytes)
+{
+    unsigned class = class_of(bytes);
+    bool any = false;
+
+    for (uint64_t at = 0, top = top_of(slab); at < top && !any; at++) {
+        uint64_t word = weir__load(&slab->words[at]);
+        any = kind_of(word) == CLASS_0 + class && (class < RUNS || used_of(word) == run_of(bytes));
+    }
+    return any;
+}
+
 /* The word of the block's bit in the bitmap. */
 static uint64_t *bits_of(const struct weir__slab *slab, uint32_t block, unsigned class)
 {

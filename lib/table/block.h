@@ -67,6 +67,9 @@ uint32_t weir__block_take_guest(struct weir__slab *slab, size_t bytes);
 /* Whether there is one. */
 bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes);
 
+/* Whether any of this size is taken. */
+bool weir__slab_has_blocks(const struct weir__slab *slab, size_t bytes);
+
 /* `bytes` as it was taken.  Ignores a block that is not valid or not taken. */
 void weir__block_give(struct weir__slab *slab, uint32_t block, size_t bytes);
 

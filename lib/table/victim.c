@@ -349,27 +349,45 @@ static bool has_block(struct weir__space *space, void *slot, size_t bytes)
            weir__block_bytes(&space->slab, (uint32_t)pair[1]) == bytes;
 }
 
-#define GROUPS 16 /* that are looked at: where few keys have blocks, one group has too few */
+/* Groups that are looked at: where few keys have blocks, one has too few.  Where hardly any has,
+ * the search goes on while there are blocks: else new keys would not be limited. */
+#define GROUPS     16
+#define GROUPS_FAR 1024
+#define ENOUGH     4 /* candidates */
+
+/* Adds those of a group.  True: the last one is idle. */
+static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time now, uint64_t group,
+                        struct choice *c)
+{
+    struct weir__space *space = part->limiter->space;
+
+    group = (part->home.group + group) % space->groups;
+    for (uint64_t i = 0; i < WEIR__GROUP_SLOTS && c->n < WEIR__WINDOW_SLOTS; i++) {
+        void *slot = weir__slot_at(space, group, part->home.first + i);
+        if (weir__load(slot) == part->home.tag || !has_block(space, slot, bytes))
+            continue;
+        c->all[c->n] = judge(space, slot, now, &c->reading);
+        if (c->all[c->n++].used == 0)
+            return true;
+    }
+    return false;
+}
 
 struct weir__victim weir__victim_with_block(const struct weir__part *part, size_t bytes,
                                             weir_time now)
 {
     struct weir__space *space = part->limiter->space;
+    uint64_t groups = space->groups < GROUPS_FAR ? space->groups : GROUPS_FAR;
     struct choice c; /* large: not zeroed */
 
     c.n = c.reading.n = c.reading.bytes = 0;
-    for (uint64_t i = 0; i < GROUPS * WEIR__GROUP_SLOTS && c.n < WEIR__WINDOW_SLOTS; i++) {
-        uint64_t group = i / WEIR__GROUP_SLOTS;
-        if (group >= space->groups)
+    for (uint64_t group = 0; group < groups && c.n < WEIR__WINDOW_SLOTS; group++) {
+        if (group >= GROUPS && c.n >= ENOUGH)
             break;
-        void *slot =
-            weir__slot_at(space, (part->home.group + group) % space->groups, part->home.first + i);
-        if (weir__load(slot) == part->home.tag || !has_block(space, slot, bytes))
-            continue;
-        c.all[c.n] = judge(space, slot, now, &c.reading);
-        if (c.all[c.n].used == 0)
-            return c.all[c.n];
-        c.n++;
+        if (group == GROUPS && !weir__slab_has_blocks(&space->slab, bytes))
+            break;
+        if (find_blocks(part, bytes, now, group, &c))
+            return c.all[c.n - 1];
     }
     return choose(&c, part);
 }

@@ -203,6 +203,25 @@ TEST(test_T2_a_flood_of_large_states_finds_its_own_first)
     assert_int_equal(count_freed(login, "login", 100, NOW + 8000), 0);
 }
 
+/* Fewer than one key in thousands of slots has a block, and none near a new one: it is limited all
+ * the same, by the block of a key far away. */
+TEST(test_T2_a_new_key_finds_the_few_blocks_of_a_large_table)
+{
+    static const char *const windows[] = { "sliding-window 5/1m", "sliding-window 5/1m buckets=900",
+                                           "sliding-window 5/1m buckets=9000" };
+
+    for (size_t w = 0; w < COUNT_OF(windows); w++) {
+        OWN(weir_table) *table = table_with_slab(200000, 1 << 20);
+        struct weir_limiter *login = limiter_of(table, "login", windows[w]);
+        flood(&login, 1, w == 0 ? 16000 : 2000, 5, NOW);
+        for (int i = 0; i < 50; i++) {
+            const char *key = name_of("new", i);
+            spend(login, key, NOW + 3600 * S);
+            assert_false(take(login, key, 1, NOW + 3600 * S).allowed);
+        }
+    }
+}
+
 TEST(test_T2_a_spent_log_of_any_length_outlasts_fresh_ones)
 {
     OWN(weir_table) *table = table_with_slab(1000, 16 << 20);

@@ -43,20 +43,20 @@ static void set_degradation(struct weir_table *table, weir_time now)
 /* An open breaker closes only if somebody comes.  Callers that the degradation keeps away do not:
  * it is over some time after the breaker could have been tried, or probes that are lost tried
  * again. */
-static bool is_broken(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+static bool is_broken(const struct weir__guard_record *r, const struct weir__guard_plan *plan,
                       weir_time now)
 {
     uint64_t seen[2];
 
-    weir__load_pair(&b->gate, seen);
+    weir__load_pair(&r->breaker.gate, seen);
     unsigned force = weir__gate_force(seen[0]), state = weir__gate_state(seen[0]);
     if (force != WEIR_UNFORCED)
         return force == WEIR_FORCE_OPEN;
-    if (state == WEIR_BREAKER_CLOSED || !plan->on)
+    if (state == WEIR_BREAKER_CLOSED || !plan->breaker.on)
         return false;
     weir_time since = now - (weir_time)seen[1];
     bool out = state == WEIR_BREAKER_HALF_OPEN && weir__gate_byte(seen[0], WEIR__GATE_OUT) > 0;
-    return since < RAISE_LASTS + (out ? plan->patience : 0);
+    return since < RAISE_LASTS + (out ? weir__guard_patience(r, plan) : 0);
 }
 
 void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_plan *plan,
@@ -65,8 +65,7 @@ void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_
     struct weir__guard_record *r = guard->record;
     int32_t raising = 0;
 
-    if (plan->raises > 0 &&
-        (is_broken(&plan->breaker, &r->breaker, now) || r->learnt.pressure.over))
+    if (plan->raises > 0 && (is_broken(r, plan, now) || r->learnt.pressure.over))
         raising = plan->raises;
     if (plan->pressure.on) {
         int degradation = weir__pressure_degradation(&r->learnt.pressure, now);

@@ -145,12 +145,11 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
     weir__set(&r->tick_at, now); /* so that the degradation follows at once */
 }
 
-/* Probes that are out may have been given for longer than the present lease. */
 static RARELY bool ask_patiently(struct passage *p, struct weir__breaker_move *move)
 {
     struct weir__breaker_plan plan = p->plan->breaker;
 
-    plan.patience += weir__guard_lease(p->record, p->plan) - p->plan->lease;
+    plan.patience = weir__guard_patience(p->record, p->plan);
     return weir__breaker_ask(&plan, &p->record->breaker, p->now, &p->probe, &p->retry, move);
 }
 

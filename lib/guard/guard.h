@@ -371,6 +371,13 @@ static inline weir_time weir__guard_lease(const struct weir__guard_record *r,
     return longest > plan->lease && longest <= WEIR__LEASE_MAX ? longest : plan->lease;
 }
 
+/* Likewise for probes, before they count as lost. */
+static inline weir_time weir__guard_patience(const struct weir__guard_record *r,
+                                             const struct weir__guard_plan *plan)
+{
+    return plan->breaker.patience + weir__guard_lease(r, plan) - plan->lease;
+}
+
 /* Permits have been given back; returns how many were out. */
 static inline int64_t weir__in_flight_lower(struct weir__guard_record *r, uint32_t permits)
 {

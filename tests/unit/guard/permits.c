@@ -215,11 +215,13 @@ TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
     assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
 }
 
-/* Its lease is the one that it was given, and so long nobody else probes. */
+/* Its lease is the one that it was given: so long nobody else probes, and the breaker is not well.
+ */
 TEST(test_G4_a_shorter_lease_does_not_end_probes_that_are_out)
 {
     struct weir_guard_options o = {
         .lease = 60 * S,
+        .raises = 3,
         .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
     };
     struct weir_permit probe;
@@ -230,8 +232,10 @@ TEST(test_G4_a_shorter_lease_does_not_end_probes_that_are_out)
     assert_true(enter_at(g, NOW + 2 * S, &probe));
     o.lease = S;
     assert_ok(weir_guard_change(g, &o, NULL));
-    for (int i = 3; i < 60; i++)
+    for (int i = 3; i < 60; i++) {
         assert_int_equal(why_not(g, NOW + i * S), WEIR_OPEN);
+        assert_int_equal(weir_degradation_get(table, NULL), 3);
+    }
     assert_true(weir_exit(g, &probe, WEIR_SUCCEEDED, NOW + 60 * S));
     assert_int_equal(info_of(g, NOW + 60 * S).breaker, WEIR_BREAKER_CLOSED);
 }

@@ -123,8 +123,7 @@ static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
     return wait > longest_of(plan);
 }
 
-/* How long until `at`; 0: it is tried now. */
-static weir_time wait_until(const struct weir__breaker_plan *plan, weir_time at, weir_time now)
+weir_time weir__breaker_wait(const struct weir__breaker_plan *plan, weir_time at, weir_time now)
 {
     weir_time wait = at > now ? at - now : 0;
 
@@ -592,7 +591,7 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
         *retry = probes_wait(plan);
         return gate_probe(plan, seen, now);
     }
-    *retry = wait_until(plan, (weir_time)seen[1], now);
+    *retry = weir__breaker_wait(plan, (weir_time)seen[1], now);
     if (*retry > 0)
         return 0;
     return weir__gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED,
@@ -668,7 +667,7 @@ static struct counts look_counts(const struct weir__breaker_plan *plan,
 
 static weir_time retry_at(const struct weir__breaker_plan *plan, weir_time at, weir_time now)
 {
-    return at > now ? now + wait_until(plan, at, now) : at;
+    return at > now ? now + weir__breaker_wait(plan, at, now) : at;
 }
 
 void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b,

@@ -82,6 +82,9 @@ void weir__breaker_fill(struct weir_breaker_options *options); /* fills in the d
 weir_time weir__breaker_open_span(const struct weir__breaker_plan *plan, unsigned back_off,
                                   uint64_t episode);
 
+/* How long an open one that will be tried `at` waits; 0: it is tried now. */
+weir_time weir__breaker_wait(const struct weir__breaker_plan *plan, weir_time at, weir_time now);
+
 /* May work begin?  If so, *probe is 0, or 1 to WEIR__PROBE_MAX: then it is a probe, and that number
  * must come back by tell or by give.  If not, *retry says when to ask again (forced open:
  * WEIR_NEVER; probes are out: an estimate of when they are back). */

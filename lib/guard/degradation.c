@@ -32,7 +32,8 @@ static void set_degradation(struct weir_table *table, weir_time now)
             continue;
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = weir__get(&r->raising);
-        if (raising > degradation && weir__get(&r->raising_until) > now)
+        weir_time until = weir__get(&r->raising_until);
+        if (raising > degradation && until > now && until <= now + RAISE_LASTS + WEIR__SKEW)
             degradation = raising;
     }
     degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
@@ -54,7 +55,9 @@ static bool is_broken(const struct weir__guard_record *r, const struct weir__gua
         return force == WEIR_FORCE_OPEN;
     if (state == WEIR_BREAKER_CLOSED || !plan->breaker.on)
         return false;
-    weir_time since = now - (weir_time)seen[1];
+    weir_time at = (weir_time)seen[1], since = now > at ? now - at : at - now;
+    if (state == WEIR_BREAKER_OPEN && at > now)
+        return weir__breaker_wait(&plan->breaker, at, now) > 0;
     bool out = state == WEIR_BREAKER_HALF_OPEN && weir__gate_byte(seen[0], WEIR__GATE_OUT) > 0;
     return since < RAISE_LASTS + (out ? weir__guard_patience(r, plan) : 0);
 }

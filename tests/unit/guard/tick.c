@@ -287,6 +287,33 @@ TEST(test_G5_degradation_ends_though_somebody_looks_at_the_guard)
     assert_int_equal(weir_degradation_get(table, NULL), 0);
 }
 
+/* Such a breaker is tried at once: when somebody comes. */
+TEST(test_G5_degradation_ends_though_the_breaker_was_to_be_tried_much_later)
+{
+    OWN(weir_table) *table = private_table(false, 16);
+    struct weir_guard_options o = {
+        .raises = 3, .breaker = { .errors = 1, .min_calls = 1, .open_for = 3600 * S }
+    };
+    struct weir_guard *broken = guard_of(table, "broken", &o);
+    struct weir_permit probe;
+    work(broken, NOW, MS, WEIR_FAILED);
+    info_of(broken, NOW + S);
+    assert_int_equal(weir_degradation_get(table, NULL), 3);
+    o.breaker.open_for = S;
+    assert_ok(weir_guard_change(broken, &o, NULL));
+    info_of(broken, NOW + 2 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
+    assert_true(enter_at(broken, NOW + 3 * S, &probe));
+    info_of(broken, NOW + 4 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 3);
+    struct weir_guard *other =
+        guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
+    assert_int_equal(why_not(other, NOW + 5 * S), WEIR_DEGRADED);
+    assert_int_equal(why_not(other, NOW - 900 * S), WEIR_GRANTED); /* the clock has been set back */
+    info_of(broken, NOW - 900 * S);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
+}
+
 /* What it needs to be well again is refused meanwhile. */
 TEST(test_G5_a_guard_that_is_degraded_by_its_own_breaker_is_tried_again)
 {

@@ -140,15 +140,26 @@ int64_t weir_check_poll(struct weir *weir, weir_time now)
     return waiting;
 }
 
+/* It is on its way to another guard's queue, and an earlier one's turn cancels it. */
+static void stop_moving(struct weir *weir, struct weir_visit *visit)
+{
+    visit->line = NULL;
+    visit->ruling.decision.reason = WEIR_CANCELLED;
+    weir__count_refused_later(weir);
+}
+
 bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time now)
 {
     struct weir__line *line = visit->line;
+    bool waits = line != NULL && weir_queue_cancel(line->queue, &visit->waiter);
 
-    if (line == NULL || !weir_queue_cancel(line->queue, &visit->waiter))
-        return false;
-    visit->line = NULL;
-    offer_turns(weir, line, now); /* it may have kept permits from others */
-    return true;
+    if (waits) {
+        visit->line = NULL;
+        offer_turns(weir, line, now); /* it may have kept permits from others */
+    } else if (line != NULL && visit->waiter.reason == WEIR_CANCELLED) {
+        stop_moving(weir, visit);
+    }
+    return waits;
 }
 
 /* ------------------------------------------------------------------ join ---- */

@@ -325,6 +325,36 @@ TEST(test_N4_waits_at_one_guard_after_another)
     }
 }
 
+static struct guest cancels, cancelled;
+
+static void turn_and_cancel(struct weir_visit *visit)
+{
+    on_turn(visit);
+    assert_false(weir_check_cancel(turns_of, &cancelled.visit, NOW));
+}
+
+/* Both have had their turn at g, and the first one cancels the other, which would go on to h. */
+TEST(test_N4_one_that_is_cancelled_does_not_wait_elsewhere)
+{
+    OWN(weir) *weir = engine_of(GUARDS(
+        "- { name: g, concurrency: { max: 2, queue: 3, wait: 1s } }\n"
+        "- { name: h, match: { ip: \"*\" }, concurrency: { max: 1, queue: 3, wait: 9s } }\n"));
+    struct weir_permit in_g[2], in_h;
+
+    turns_of = weir;
+    fill(weir, "g", &in_g[0]);
+    fill(weir, "g", &in_g[1]);
+    fill(weir, "h", &in_h);
+    assert_false(come(weir, &cancels, "", NOW));
+    cancels.visit.turn = turn_and_cancel;
+    assert_false(come(weir, &cancelled, "ip=10.0.0.1", NOW));
+    for (int i = 0; i < 2; i++)
+        weir_exit(weir_guard_find(weir_table_of(weir), "g"), &in_g[i], WEIR_SUCCEEDED, NOW);
+    assert_int_equal(weir_check_poll(weir, NOW), 0);
+    assert_true(cancels.turned && cancelled.turned);
+    assert_refused_by_guard(cancelled.visit, "h", WEIR_CANCELLED);
+}
+
 /* Its turn comes in the last nanosecond of its time, and another guard is busy. */
 TEST(test_N4_at_its_deadline_it_is_late_not_busy)
 {

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/lines.h"
 
 /* ------------------------------------------------------- a guard's view ---- */
 
@@ -114,10 +114,14 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
     entry->entered[entry->n++].permit = *permit;
 }
 
-static weir_time wait_of(const struct weir__active *f, size_t i, const struct weir_ask *ask)
+/* Half of the places are for the important, as long as nobody is shed. */
+static weir_time wait_of(const struct weir *weir, const struct weir__active *f, size_t i,
+                         const struct weir_ask *ask)
 {
     const struct weir__guard_draft *draft = f->rules->guards[i].draft;
-    int fits = draft->by_fit ? weir__guard_fits(f->stations[i].guard, ask) : 0;
+    struct weir_guard *guard = f->stations[i].guard;
+    bool fits = draft->by_fit &&
+                weir__guard_fits(guard, ask, 2 * weir__line_length(weir, guard) >= draft->queue);
 
     return weir__draft_wait(draft, ask->priority, ask->user_class, fits);
 }
@@ -134,7 +138,7 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
     struct weir_decision d;
 
     how.waits = admission->queued =
-        admission->waits && (admission->in_line || wait_of(f, i, ask) > 0);
+        admission->waits && (admission->in_line || wait_of(admission->weir, f, i, ask) > 0);
     how.mode = weir__post_mode(post, ruling->mode);
     admission->guard = f->stations[i].guard;
     how.behind = admission->occupied != NULL &&
@@ -333,7 +337,8 @@ weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority
     size_t i = f != NULL ? find(f, guard) : 0;
     bool is = f != NULL && i < f->rules->n_guards;
     weir_time wait =
-        is ? wait_of(f, i, &(struct weir_ask){ .priority = priority, .user_class = user_class })
+        is ? wait_of(weir, f, i,
+                     &(struct weir_ask){ .priority = priority, .user_class = user_class })
            : 0;
 
     weir__engine_release(stripe);

@@ -565,6 +565,7 @@ bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size
                           .admission = admission,
                           .alone = admission->alone };
 
+    admission->weir = weir;
     admission->key = told;
     return check_by(weir, &q, ruling);
 }

@@ -163,6 +163,7 @@ struct weir__admission {
     const struct weir__alone_rules *alone; /* fleet.h; NULL: none */
     struct weir_taken *taken;              /* gets what the limits have granted; may be NULL */
     /* its own */
+    const struct weir *weir;
     bool listed;   /* by an allow list: never shed, and of the highest priority */
     bool cut;      /* there was no room for all guards */
     uint32_t over; /* the first guard that enforces and had no room, + 1; 0: none */

@@ -62,6 +62,13 @@ struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
     return l;
 }
 
+int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guard)
+{
+    const struct weir__line *l = weir__line_find(weir, guard);
+
+    return l != NULL ? weir__get(&l->queue->length) : 0;
+}
+
 bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,
                             int64_t permits)
 {

@@ -189,14 +189,14 @@ static uint32_t class_of(const struct weir__guard_plan *plan, const struct weir_
                                                 : (uint32_t)plan->shed.classes - 1;
 }
 
-int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask)
+bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, bool crowded)
 {
     const struct weir__guard_record *r = guard->record;
     uint32_t user_class = class_of(weir__guard_plan_of(guard), ask);
 
     if (!weir__get(&r->shedding))
-        return 0;
-    return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]) ? 1 : -1;
+        return !crowded || ask->priority > 0;
+    return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]);
 }
 
 weir_time weir__guard_hold(const struct weir_guard *guard)

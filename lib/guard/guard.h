@@ -272,9 +272,9 @@ struct weir__enter_how {
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
-/* 1: while it sheds, all asks as important as this one fit into the capacity; -1: they do not.  0:
- * it does not shed. */
-int weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask);
+/* All asks as important as this one fit into the capacity: as it was seen while it sheds.  Otherwise
+ * all fit, unless its queue is `crowded`: then those of a priority above 0. */
+bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, bool crowded);
 /* The key in a number for queues, if its permits are bounded (by *max); otherwise 0. */
 uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max);
 /* How long permits are kept for a waiter that needs more of them: about as long as work takes. */

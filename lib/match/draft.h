@@ -123,7 +123,7 @@ struct weir__guard_draft {
     /* By importance, if `selective`; `wait` is the longest then.  0: it does not wait */
     weir_time priority_waits[WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1], class_waits[WEIR_CLASSES];
     bool selective;
-    bool by_fit; /* while it sheds, priorities that fit into the capacity wait */
+    bool by_fit; /* those wait that fit into the capacity: weir__guard_fits */
     enum weir_order order;
     bool ordered;   /* it is written */
     bool bare_slow; /* the breaker's slow was written without a unit */
@@ -135,12 +135,12 @@ struct weir__guard_draft {
 
 /* How long an ask may wait; 0: not at all.  `fits` is weir__guard_fits's. */
 static inline weir_time weir__draft_wait(const struct weir__guard_draft *g, int8_t priority,
-                                         uint8_t user_class, int fits)
+                                         uint8_t user_class, bool fits)
 {
     if (!g->selective)
         return g->queue > 0 ? g->wait : 0;
-    if (g->by_fit && fits != 0)
-        return fits > 0 ? g->wait : 0;
+    if (g->by_fit)
+        return fits ? g->wait : 0;
     weir_time a = g->priority_waits[priority - WEIR_PRIORITY_MIN],
               b = g->class_waits[user_class < WEIR_CLASSES ? user_class : WEIR_CLASSES - 1];
     return a > b ? a : b;

@@ -122,15 +122,12 @@ static void read_waits(struct weir__reader *r, const struct weir__node *node,
     g->selective = true;
 }
 
-/* Defaults.  With `shed` only the important wait, unless it is written who does: if everybody
- * waited, nobody would be shed.  As long as it does not shed those are the priorities above 0. */
+/* Defaults.  With `shed` only those wait that fit, unless it is written who does: if everybody
+ * waited, nobody would be shed. */
 void weir__fill_queue(struct weir__guard_draft *g)
 {
-    if (g->options.shed && g->wait == 0) {
-        g->priority_waits[1 - WEIR_PRIORITY_MIN] = queue_rows[1].otherwise;
-        spread_upwards(g);
+    if (g->options.shed && g->wait == 0)
         g->selective = g->by_fit = true;
-    }
     if (g->selective && !g->ordered)
         g->order = WEIR_PRIORITY;
     if (g->queue > 0 || g->wait > 0 || g->selective)

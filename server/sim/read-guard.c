@@ -24,11 +24,11 @@ static void take_queue(struct weir__guard_draft *draft, struct weir__sim_plan *p
     plan->queue = (struct weir_queue_options){ .max = draft->queue, .order = draft->order };
     for (size_t i = 0; i < draft->n_classes; i++)
         plan->queue.weights[i] = draft->options.classes[i].weight;
-    for (int i = 0; i < 3 * WEIR__SIM_PRIORITIES * WEIR_CLASSES; i++) {
+    for (int i = 0; i < 2 * WEIR__SIM_PRIORITIES * WEIR_CLASSES; i++) {
         int c = i % WEIR_CLASSES, p = i / WEIR_CLASSES % WEIR__SIM_PRIORITIES,
             fits = i / WEIR_CLASSES / WEIR__SIM_PRIORITIES;
         plan->waits[fits][p][c] =
-            weir__draft_wait(draft, (int8_t)(p + WEIR_PRIORITY_MIN), (uint8_t)c, fits - 1);
+            weir__draft_wait(draft, (int8_t)(p + WEIR_PRIORITY_MIN), (uint8_t)c, fits != 0);
     }
 }
 

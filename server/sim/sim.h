@@ -124,8 +124,8 @@ struct weir__sim_plan {
     struct weir_guard_options guard; /* but for its controller */
     size_t n_classes;                /* of the guard */
     struct weir_queue_options queue; /* in front of the guard; max 0: none */
-    /* How long an ask waits in it, by weir__guard_fits + 1, priority and class; 0: not at all */
-    weir_time waits[3][WEIR__SIM_PRIORITIES][WEIR_CLASSES];
+    /* How long an ask waits in it, by weir__guard_fits, priority and class; 0: not at all */
+    weir_time waits[2][WEIR__SIM_PRIORITIES][WEIR_CLASSES];
     weir_time work_p99; /* of the work alone, on an idle backend */
 };
 

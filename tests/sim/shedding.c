@@ -109,3 +109,16 @@ TEST(test_G7_by_default_priorities_that_fit_wait)
         check_trial(permits[i], "2x", "queue: 100", permits[i] < 4 ? 92 : 94);
     }
 }
+
+/* Below the capacity everybody fits, and around it the important find a place in the queue. */
+TEST(test_G7_by_default_nobody_is_refused_below_the_capacity)
+{
+    static const int permits[] = { 1, 2, 4, 16 };
+
+    for (size_t i = 0; i < 4; i++) {
+        check_trial(permits[i], "0.02x", "queue: 100", 96);
+        assert_at_least(served(1), 99);
+        check_trial(permits[i], "0.3x", "queue: 100", 94);
+        assert_at_least(served(1), 85);
+    }
+}

@@ -199,6 +199,25 @@ TEST(test_N4_waiters_by_priority)
     assert_true(high.turned && !low.turned);
 }
 
+/* The other half of the places is for the important. */
+TEST(test_G7_with_shed_all_wait_while_half_of_the_queue_is_free)
+{
+    OWN(weir) *weir = engine_of(
+        GUARDS("- { name: g, priority: \"{header.p}\", shed: true, concurrency: { max: 1, "
+               "queue: 4 } }\n"));
+    struct guest a, b, c, d, high;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "header.p=-8", NOW));
+    assert_false(come(weir, &c, "", NOW));
+    assert_true(come(weir, &d, "", NOW));
+    assert_refused_by_guard(d.visit, "g", WEIR_BUSY);
+    assert_false(come(weir, &high, "header.p=1", NOW));
+    go(weir, &a, NOW);
+    assert_true(high.turned);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
+}
+
 TEST(test_N4_waiters_that_leave_or_are_late)
 {
     OWN(weir) *weir = engine_of(QUEUE(""));

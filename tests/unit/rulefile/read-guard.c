@@ -276,7 +276,8 @@ GROUP(make_folder, remove_folder)
 
 /* ---------------------------------------------------------------- waiting ---- */
 
-static weir_time wait_of(const struct weir__draft *d, int8_t priority, uint8_t user_class, int fits)
+static weir_time wait_of(const struct weir__draft *d, int8_t priority, uint8_t user_class,
+                         bool fits)
 {
     return weir__draft_wait(&d->guards[0], priority, user_class, fits);
 }
@@ -288,26 +289,24 @@ TEST(test_G7_only_the_important_wait)
                    "2, weights: "
                    "{ gold: 2, free: 1 }, wait: { 6: 2s, high: 200ms, gold: 100ms } }");
     assert_fields(d->guards[0], (queue, 1024), (order, WEIR_PRIORITY), (wait, 2 * WEIR_SECOND));
-    assert_int_equal(wait_of(d, 2, 1, 0), 0);
-    assert_int_equal(wait_of(d, 3, 1, 0), 200 * WEIR_MILLISECOND);
-    assert_int_equal(wait_of(d, 5, 1, -1), 200 * WEIR_MILLISECOND);
-    assert_int_equal(wait_of(d, 7, 1, 0), 2 * WEIR_SECOND);
-    assert_int_equal(wait_of(d, -8, 0, 0), 100 * WEIR_MILLISECOND);
+    assert_int_equal(wait_of(d, 2, 1, true), 0);
+    assert_int_equal(wait_of(d, 3, 1, false), 200 * WEIR_MILLISECOND);
+    assert_int_equal(wait_of(d, 5, 1, false), 200 * WEIR_MILLISECOND);
+    assert_int_equal(wait_of(d, 7, 1, false), 2 * WEIR_SECOND);
+    assert_int_equal(wait_of(d, -8, 0, false), 100 * WEIR_MILLISECOND);
 }
 
 TEST(test_G7_with_shed_those_wait_that_fit)
 {
     OWN(weir__draft) *d = read_guard("shed: true");
     assert_fields(d->guards[0], (queue, 1024), (order, WEIR_PRIORITY));
-    assert_int_equal(wait_of(d, 0, 0, 0), 0); /* not overloaded: above the usual priority */
-    assert_int_equal(wait_of(d, 1, 0, 0), WEIR_SECOND);
-    assert_int_equal(wait_of(d, -4, 0, 1), WEIR_SECOND);
-    assert_int_equal(wait_of(d, 7, 0, -1), 0);
+    assert_int_equal(wait_of(d, -4, 0, true), WEIR_SECOND);
+    assert_int_equal(wait_of(d, 7, 0, false), 0);
 }
 
 TEST(test_G7_a_wait_that_is_written_is_for_all)
 {
     OWN(weir__draft) *d = read_guard("shed: true\n    concurrency: { max: 2, wait: 200ms }");
     assert_fields(d->guards[0], (queue, 1024), (order, WEIR_FIFO));
-    assert_int_equal(wait_of(d, -8, 0, -1), 200 * WEIR_MILLISECOND);
+    assert_int_equal(wait_of(d, -8, 0, false), 200 * WEIR_MILLISECOND);
 }

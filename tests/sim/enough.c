@@ -54,9 +54,15 @@ static void check_loads(const char *controller, const double most[LOADS])
         check_refused(controller, loads[i], most[i]);
 }
 
+/* Its promise is for up to 64 workers. */
 TEST(test_L12_weirs_own_refuses_hardly_anybody_below_the_capacity)
 {
-    check_loads(WEIR_ADAPTIVE, (const double[LOADS]){ 0.05, 0.2, 2 });
+    check_loads(WEIR_ADAPTIVE, (const double[LOADS]){ 0.05, 0.1, 2 });
+    check_refused(WEIR_ADAPTIVE, 0.8, 1);
+    for (int i = 0; i < LOADS; i++) {
+        read_load(64, loads[i]);
+        assert_at_most(refused(WEIR_ADAPTIVE), i < 2 ? 0.1 : 1);
+    }
 }
 
 TEST(test_L12_published_controllers_refuse_few_below_the_capacity)

@@ -65,7 +65,7 @@ struct weir_waiter {
 
 WEIR_API int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options,
                                struct weir_error *error);
-/* Forgets waiters that are still in it. */
+/* Forgets waiters that are still in it.  Not in a turn. */
 WEIR_API void weir_queue_destroy(struct weir_queue *queue);
 
 /* True: it waits, and decision->wait estimates how long.  False: there is no room (WEIR_FULL), or
@@ -114,7 +114,8 @@ WEIR_API bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue
  * waiter->turn is called later, by whichever thread calls weir_enter_poll, weir_exit_next or
  * weir_enter_wait, with the permit filled in if the reason is WEIR_GRANTED.  Until then, or until
  * weir_queue_cancel, the waiter, the permit and the bytes of ask->key must stay.  A turn may call
- * all of these; others that had theirs in the same call are told when it returns, or waits. */
+ * all of these; others that had theirs in the same call are told when it returns, or waits
+ * in this queue. */
 WEIR_API bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
                                const struct weir_ask *ask, struct weir_waiter *waiter,
                                struct weir_permit *permit, struct weir_decision *decision);

@@ -272,7 +272,7 @@ struct weir__enter_how {
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
-/* All asks as important as this one fit into the capacity: as it was seen while it sheds.  Otherwise
+/* All asks as important as this one fit into the capacity, as was seen while it sheds.  Otherwise
  * all fit, unless its queue is `crowded`: then those of a priority above 0. */
 bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, bool crowded);
 /* The key in a number for queues, if its permits are bounded (by *max); otherwise 0. */

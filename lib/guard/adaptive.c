@@ -293,12 +293,13 @@ static bool knows_work(struct state *s, const struct phase *p)
 }
 
 /* The start goes on as long as more permits finish at least half as much more.  A fifth more is the
- * least that shows. */
+ * least that shows.  While nearly all are lost, what fewer permits finished could be again. */
 static void look_at_start(const struct weir__controller_plan *plan, struct state *s,
                           const struct phase *p)
 {
-    double rate = p->rate * WEIR_SECOND, more = p->out / weir__most(s->at, 0.01),
-           grew = rate / weir__most(s->rate, 1e-6), w = grew * s->at;
+    double all = p->rate * WEIR_SECOND, rate = p->lost < 0.8 ? all : weir__most(all, s->rate),
+           more = p->out / weir__most(s->at, 0.01), grew = rate / weir__most(s->rate, 1e-6),
+           w = grew * s->at;
 
     if (s->rate > 0 && more > 1.2 && grew < 1 + 0.5 * (more - 1))
         end_start(s, s->rose ? w / 2 : w / 16, 1.5 * w);

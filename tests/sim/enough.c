@@ -133,3 +133,20 @@ TEST(test_L12_nobody_is_refused_soon_after_trouble)
         assert_at_most(refused(WEIR_ADAPTIVE), 1);
     }
 }
+
+/* A burst in the start, whose requests nearly all time out, says nothing about the workers. */
+TEST(test_L12_a_burst_in_the_start_does_not_take_the_permits)
+{
+    static const char bursts[] =
+        "length: 60s\n"
+        "warmup: 15s\n"
+        "backend: { workers: 25, work: { shape: constant, mean: 512ms }, contention: 0.2% }\n"
+        "clients: [{ rate: 0.93x, burst: { every: 10s, for: 1.4s, rate: 5.6x }, timeout: 812ms "
+        "}]\n";
+
+    read_text("bursts", bursts, strlen(bursts));
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        run_plan(WEIR_ADAPTIVE, seed);
+        assert_at_least(outcome.goodput, 75);
+    }
+}

@@ -142,7 +142,7 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
     how.mode = weir__post_mode(post, ruling->mode);
     admission->guard = f->stations[i].guard;
     how.behind = admission->occupied != NULL &&
-                 admission->occupied(admission->context, admission->guard, ask->cost);
+                 admission->occupied(admission->context, admission->guard, ask);
     admission->priority = ask->priority;
     admission->user_class = ask->user_class;
     if (!weir__guard_enter(admission->guard, ask, &how, &permit, &d)) {

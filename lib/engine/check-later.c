@@ -9,9 +9,9 @@
 #include "table/take-all.h"
 
 /* Nobody overtakes waiters of this process. */
-static bool is_occupied(void *context, const struct weir_guard *guard, int64_t permits)
+static bool is_occupied(void *context, const struct weir_guard *guard, const struct weir_ask *ask)
 {
-    return weir__line_is_occupied(context, guard, permits);
+    return weir__line_is_occupied(context, guard, ask);
 }
 
 /* ----------------------------------------------------------------- turns ---- */
@@ -168,16 +168,18 @@ bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time no
 static bool join(struct weir_visit *v, const struct weir__admission *a)
 {
     struct weir__line *line = v->line;
+    struct weir_decision d;
     struct weir__joining j = { .waiter = &v->waiter,
                                .now = v->ask.now,
                                .patient = true,
                                .key = a->key_id,
                                .key_max = a->key_max,
-                               .decision = &v->ruling.decision };
+                               .decision = &d };
 
     weir__own(&v->waiter)->ask.cost = 1;
     weir__queue_join(line->queue, &j);
-    if (!j.waits) {
+    if (!j.waits) { /* else it is busy, and becomes late as such */
+        v->ruling.decision = d;
         v->line = NULL;
         count_refused(line->weir, line->guard, (enum weir_reason)v->ruling.decision.reason);
     }

@@ -155,7 +155,7 @@ struct weir__admission {
     bool waits;   /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     bool in_line; /* it waits already: a missing permit anywhere is no refusal yet */
     /* Others wait there already; NULL: nobody does. */
-    bool (*occupied)(void *context, const struct weir_guard *guard, int64_t permits);
+    bool (*occupied)(void *context, const struct weir_guard *guard, const struct weir_ask *ask);
     /* A key has got this permit; NULL: the caller need not know. */
     void (*named)(void *context, const struct weir_guard *guard, const struct weir_permit *permit,
                   const char *key, size_t len);

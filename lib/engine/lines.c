@@ -70,12 +70,17 @@ int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guar
 }
 
 bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,
-                            int64_t permits)
+                            const struct weir_ask *ask)
 {
-    const struct weir__line *l = weir__line_find(weir, guard);
+    struct weir__line *l = weir__line_find(weir, guard);
 
-    return l != NULL && weir__get(&l->queue->length) > 0 &&
-           !weir__queue_is_open_to(l->queue, permits);
+    if (l == NULL || weir__get(&l->queue->length) == 0)
+        return false;
+    pthread_mutex_lock(&l->queue->lock);
+    bool occupied = weir__queue_front_locked(l->queue, ask->now) != NULL &&
+                    !weir__queue_is_open_to(l->queue, ask->cost);
+    pthread_mutex_unlock(&l->queue->lock);
+    return occupied;
 }
 
 void weir__waiters_tell(struct weir_waiter *gone)

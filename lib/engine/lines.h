@@ -31,9 +31,9 @@ int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guar
 struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
                                     const struct weir_waiter *waiter, weir_time *wait);
 
-/* Somebody waits there whom an ask for this many permits must not overtake. */
+/* Somebody waits there whom this ask must not overtake. */
 bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,
-                            int64_t permits);
+                            const struct weir_ask *ask);
 
 /* Calls `turn` of each waiter that has left a queue; without a lock. */
 void weir__waiters_tell(struct weir_waiter *gone);

@@ -687,8 +687,8 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
 
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now)
 {
+    set_late_aside(queue, now);
     struct weir__lane *lane = lane_next(queue, 0);
-
     if (lane == NULL)
         return NULL;
     return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->all.last

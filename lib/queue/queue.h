@@ -141,7 +141,7 @@ weir_time weir__deadline_of(weir_time now, weir_time wait_max);
 void weir__deadlines_add(struct weir_queue *q, struct weir_waiter *w);
 void weir__deadlines_remove(struct weir_queue *q, struct weir_waiter *w);
 
-/* The next waiter, until the lock is released; NULL: none. */
+/* The next waiter that is not late, until the lock is released; NULL: none. */
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now);
 
 #endif

@@ -96,7 +96,9 @@ static int64_t in_flight(int i)
 /* Or somebody waits there since before the rules changed, and has not had a turn yet. */
 static bool is_full(int i)
 {
-    return in_flight(i) >= terms[i].max || weir__line_is_occupied(weir, guard_at(i), 1);
+    struct weir_ask ask = { .cost = 1, .now = now };
+
+    return in_flight(i) >= terms[i].max || weir__line_is_occupied(weir, guard_at(i), &ask);
 }
 
 static int64_t waiting_at(int i)
@@ -115,7 +117,8 @@ static void check_refused(const struct guest *g)
     if (i < 0 || (g->set >> i & 1) == 0)
         stop("refused by %s, for %d", r->guard ? r->guard : "nobody", g->set);
     enum weir_reason reason = (enum weir_reason)r->decision.reason;
-    bool right = reason == WEIR_BUSY   ? terms[i].queue == 0 && is_full(i)
+    bool right = reason == WEIR_BUSY
+                     ? (terms[i].queue == 0 || g->visit.queue_max == 0) && is_full(i)
                  : reason == WEIR_FULL ? terms[i].queue > 0 && waiting_at(i) >= terms[i].queue
                                        : reason == WEIR_LATE;
     if (!right)
@@ -175,16 +178,9 @@ static void come(void)
                                                       : int_between(1, 900) * WEIR_MILLISECOND,
                              .turn = on_turn,
                              .context = g };
-    bool patient = g->visit.queue_max > 0;
     g->state = WAITS;
-    if (!weir_check_later(weir, &g->visit))
-        return;
-    if (!patient && g->visit.ruling.decision.reason == WEIR_BUSY) {
-        g->state = NOBODY;
-        refused++;
-    } else {
+    if (weir_check_later(weir, &g->visit))
         decided(g);
-    }
 }
 
 static void go(void)

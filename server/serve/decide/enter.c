@@ -78,7 +78,7 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
         .waits = ask->wait_max > 0 &&
                  (again || (ruled && weir__ruled_wait(server->engine, weir__guard_name(guard),
                                                       ask->priority, ask->user_class) > 0)),
-        .behind = !again && weir__lines_occupied(server->lines, guard, ask->cost)
+        .behind = !again && weir__lines_occupied(server->lines, guard, ask)
     };
 }
 
@@ -145,11 +145,11 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     return 200;
 }
 
-static bool is_occupied(void *context, const struct weir_guard *guard, int64_t permits)
+static bool is_occupied(void *context, const struct weir_guard *guard, const struct weir_ask *ask)
 {
     const struct weir__server *server = context;
 
-    return weir__lines_occupied(server->lines, guard, permits);
+    return weir__lines_occupied(server->lines, guard, ask);
 }
 
 static void note_key_of(void *context, const struct weir_guard *guard,

@@ -153,10 +153,10 @@ void weir__lines_serve(struct weir__lines *lines, const struct weir_guard *guard
 }
 
 bool weir__lines_occupied(struct weir__lines *lines, const struct weir_guard *guard,
-                          int64_t permits)
+                          const struct weir_ask *ask)
 {
     return lines != NULL && __builtin_expect(weir__get(&lines->waiting) > 0, 0) &&
-           weir__line_is_occupied(lines->server->engine, guard, permits);
+           weir__line_is_occupied(lines->server->engine, guard, ask);
 }
 
 /* A waiter that joins meanwhile sees that it is closed, or is seen here. */

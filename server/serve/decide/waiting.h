@@ -35,10 +35,9 @@ void weir__lines_serve(struct weir__lines *lines, const struct weir_guard *guard
 
 /* How many wait; 0 if there are no lines. */
 int64_t weir__lines_waiting(struct weir__lines *lines, const struct weir_guard *guard);
-/* Somebody waits whom an ask for this many permits must not overtake; cheap if nobody waits
- * anywhere. */
+/* Somebody waits whom this ask must not overtake; cheap if nobody waits anywhere. */
 bool weir__lines_occupied(struct weir__lines *lines, const struct weir_guard *guard,
-                          int64_t permits);
+                          const struct weir_ask *ask);
 /* The server is about to end: waiters are refused (WEIR_CANCELLED), and nobody waits from now
  * on.  Any thread. */
 void weir__lines_close(struct weir__lines *lines);

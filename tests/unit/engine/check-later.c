@@ -272,6 +272,24 @@ TEST(test_N4_late_waiters_take_no_place)
     }
 }
 
+/* ... nor does it keep a newcomer from a free permit; and when it is told, it is told when to ask
+ * again. */
+TEST(test_N4_a_late_waiter_keeps_nobody_out)
+{
+    OWN(weir) *weir = engine_of(QUEUE(""));
+    struct guest a, b, c;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    weir_check_exit(weir, &a.visit.entry, WEIR_IGNORED, NOW);
+    assert_true(come(weir, &c, "", NOW + WEIR_SECOND + 1));
+    assert_entered(c.visit, 1);
+    weir_check_poll(weir, NOW + WEIR_SECOND + 1);
+    assert_refused_by_guard(b.visit, "g", WEIR_LATE);
+    assert_fields(b.visit.ruling.decision, (limit, 1), (remaining, 0));
+    assert_int_equal(b.visit.ruling.decision.retry, 100 * WEIR_MILLISECOND); /* as busy */
+}
+
 /* Turns that are over at once: not one inside the other, for the stack is small. */
 static int turns_had, turns_inside;
 static struct weir *turns_of;

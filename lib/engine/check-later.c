@@ -55,12 +55,16 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     const struct turns *t = context;
     struct weir_visit *v = visit_of(waiter);
     struct weir__line *line = v->line;
+    struct weir_ruling before = v->ruling;
     struct weir__admission a;
 
     v->ask.now = t->now;
-    if (decide(t->weir, v, IN_TURN, true, &a))
-        return a.guard->id == line->guard->id || weir__guard_is_full(line->guard) ? WEIR_BUSY
-                                                                                  : WEIR_CANCELLED;
+    if (decide(t->weir, v, IN_TURN, true, &a)) {
+        if (a.guard->id == line->guard->id)
+            return WEIR_BUSY;
+        v->ruling = before; /* it does not wait for that one */
+        return weir__guard_is_full(line->guard) ? WEIR_BUSY : WEIR_CANCELLED;
+    }
     v->line = NULL; /* `ruling` is the answer */
     if (v->ruling.decision.allowed)
         return WEIR_GRANTED; /* in shadow there is a reason, and yet it is in */

@@ -416,6 +416,25 @@ TEST(test_N4_at_its_deadline_it_is_late_not_busy)
     assert_fields(totals, (checked, 1), (allowed, 0), (refused, 1));
 }
 
+/* A turn in vain at which another guard was busy too does not change which one it waits for. */
+TEST(test_N4_a_late_request_names_the_guard_that_it_waited_at)
+{
+    OWN(weir) *weir =
+        engine_of(GUARDS("- { name: g, concurrency: 1 }\n"
+                         "- { name: h, concurrency: { max: 2, queue: 3, wait: 1s } }\n"));
+    struct weir_permit in_g, in_h[2];
+    struct guest a;
+
+    fill(weir, "h", &in_h[0]);
+    fill(weir, "h", &in_h[1]);
+    assert_false(come(weir, &a, "", NOW));
+    fill(weir, "g", &in_g);
+    assert_int_equal(weir_check_poll(weir, NOW), 1);
+    assert_int_equal(weir_check_poll(weir, NOW + 2 * WEIR_SECOND), 0);
+    assert_refused_by_guard(a.visit, "h", WEIR_LATE);
+    assert_int_equal(a.visit.ruling.decision.limit, 2);
+}
+
 /* As long as there is no permit for those behind it either. */
 static void keep_place_with(const char *queue)
 {

@@ -203,6 +203,7 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *e,
     *out = (struct weir__entered){ .lease = 0 };
     if (e->guard.len)
         return enter_one(server, e, &ask, how->again, out, error);
+    ask.wait_max -= how->waited < ask.wait_max ? how->waited : ask.wait_max;
     enter_by_rules(server, e, &ask, how, out);
     return 200;
 }
@@ -391,21 +392,25 @@ static bool exit_one(struct weir_guard *guard, const struct weir_permit *permit,
             weir__guard_exit(guard, &renewed, outcome, took, now));
 }
 
+/* All come back before anybody has a turn: a waiter may need several of them. */
 bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
                     enum weir_outcome outcome, weir_time took)
 {
     struct weir__server *server = loop->server;
+    struct weir_guard *guards[WEIR_ENTRY_MAX];
     weir_time now = weir__loop_now(loop);
     bool any = false;
 
     for (uint32_t i = 0; i < permits->n; i++) {
-        struct weir_guard *guard = weir__guards_get(server->guards, permits->each[i].guard);
-        if (guard == NULL)
-            continue;
-        any |= exit_one(guard, &permits->each[i].permit, outcome, took, now);
-        weir__lines_serve(server->lines, guard, now);
-        weir__guard_pass_on(guard);
+        guards[i] = weir__guards_get(server->guards, permits->each[i].guard);
+        if (guards[i] != NULL)
+            any |= exit_one(guards[i], &permits->each[i].permit, outcome, took, now);
     }
+    for (uint32_t i = 0; i < permits->n; i++)
+        if (guards[i] != NULL) {
+            weir__lines_serve(server->lines, guards[i], now);
+            weir__guard_pass_on(guards[i]);
+        }
     return any;
 }
 

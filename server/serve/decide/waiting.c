@@ -100,13 +100,14 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     const weir_time *now = context;
     struct weir__wait *w = wait_of(waiter);
     const struct weir_ruling *r = &w->entered.ruling;
+    struct weir__try how = { .now = *now,
+                             .again = true,
+                             .waited = *now > w->joined ? *now - w->joined : 0 };
     struct weir_error error;
 
     if (weir__peer_has_hung_up(w->fd))
         return WEIR_CANCELLED;
-    if (weir__enter_once(w->lines->server, &w->enter,
-                         &(struct weir__try){ .now = *now, .again = true }, &w->entered,
-                         &error) != 200)
+    if (weir__enter_once(w->lines->server, &w->enter, &how, &w->entered, &error) != 200)
         return WEIR_CANCELLED; /* other rules have come: its class or its guard has gone */
     if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
         (w->entered.guard->id == w->guard->id || weir__guard_is_full(w->guard)))

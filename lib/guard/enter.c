@@ -371,12 +371,15 @@ static inline void note_most(struct weir__window *w, int64_t in_flight)
         weir__set(&w->in_flight_max, in_flight);
 }
 
-static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *d,
-                              enum weir_reason reason, int64_t limit)
+/* `in`: in shadow one that is too big is let in, without a permit. */
+static RARELY bool refuse_ask(const struct passage *p, bool in, int64_t limit,
+                              struct weir_permit *permit, struct weir_decision *d)
 {
+    weir__count(&p->record->totals.shadow, in);
     *permit = (struct weir_permit){ 0 };
-    *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = WEIR_NEVER };
-    return false;
+    *d = (struct weir_decision){ .allowed = in, .limit = limit, .retry = in ? 0 : WEIR_NEVER };
+    d->reason = p->cost < 0 ? WEIR_BAD_ASK : WEIR_TOO_BIG;
+    return in;
 }
 
 static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64_t limit,
@@ -435,10 +438,10 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     if (__builtin_expect(mode == WEIR_OFF, 0))
         return pass_off(permit, d);
     if (__builtin_expect(p.cost < 0 || p.cost > plan->max, 0))
-        return refuse_ask(permit, d, p.cost < 0 ? WEIR_BAD_ASK : WEIR_TOO_BIG, limit);
+        return refuse_ask(&p, mode != WEIR_ENFORCE && p.cost > 0, limit, permit, d);
     find_key(&p, ask, how);
     if (__builtin_expect(p.keyed && p.cost > p.key_max, 0) && mode == WEIR_ENFORCE)
-        return refuse_ask(permit, d, WEIR_TOO_BIG, p.key_max);
+        return refuse_ask(&p, false, p.key_max, permit, d);
     if (weir__guard_is_due(guard, plan, p.now))
         weir__guard_tick(guard, plan, p.now);
     enum weir_reason reason = judge(&p, ask, how, limit, &in_flight);
@@ -446,6 +449,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
         if (mode == WEIR_ENFORCE)
             return refuse(&p, reason, how->waits, limit, permit, d);
         let_through(&p, reason == WEIR_BUSY && !how->waits, &in_flight);
+        reason = p.keyed && p.cost > p.key_max ? WEIR_TOO_BIG : reason;
     }
     enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);
     if (__builtin_expect(late != WEIR_GRANTED, 0))

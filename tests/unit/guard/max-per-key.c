@@ -361,6 +361,21 @@ TEST(test_L1_the_bound_changes_while_permits_are_out)
     assert_int_equal(info_of(g, NOW).in_flight, 0);
 }
 
+/* Whatever it asks for; it is told why it would be. */
+TEST(test_L1_in_shadow_an_ask_that_is_too_big_is_let_in)
+{
+    A_GUARD(g, .max = 4, .max_per_key = 2, .mode = WEIR_SHADOW);
+    struct weir_permit permit;
+    struct weir_decision d;
+    for (int64_t cost = 3; cost < 6; cost++) {
+        struct weir_ask ask = { .key = { "a", 1 }, .cost = cost, .now = NOW };
+        assert_true(weir_enter(g, &ask, &permit, &d));
+        assert_fields(d, (allowed, 1), (reason, WEIR_TOO_BIG), (retry, 0));
+        assert_int_equal(weir_exit(g, &permit, WEIR_SUCCEEDED, NOW), cost <= 4);
+    }
+    assert_info(g, NOW, (shadow_refused, 3), (in_flight, 0));
+}
+
 TEST(test_L1_in_shadow_all_are_counted_and_nobody_is_refused)
 {
     A_GUARD(g, .max = 100, .max_per_key = 2, .mode = WEIR_SHADOW);

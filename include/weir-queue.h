@@ -36,9 +36,9 @@ enum weir_order {
     WEIR_WEIGHTED = 2, /* classes in turn by their weights; each class in order of arrival */
 };
 
-/* A queue is overloaded if for a whole `interval` it was never empty and the first in line had
- * always waited longer than `target` when a turn was given.  Then waiters that have waited twice
- * the target are dropped at their turn, except the last one. */
+/* A queue is overloaded if for a whole `interval`, from one turn to another, it was never empty and
+ * the first in line had always waited longer than `target` when a turn was given.  Then waiters
+ * that have waited twice the target are dropped at their turn, except the last one. */
 struct weir_queue_options {
     int64_t max; /* waiters, at most 1048576; 0: 1024 */
     enum weir_order order;

@@ -690,7 +690,8 @@ WEIR_API size_t weir_check_many_keys(struct weir *weir, const struct weir_reques
                                      char (*keys)[WEIR_KEY_TEXT]);
 
 /* Like weir_check, and enters the guards of the rules (`guards:`) that apply: all or nothing.
- * User, class and priority come from the attributes that the guard names, else from ask. */
+ * User, class and priority come from the attributes that the guard names, else from ask.  It looks
+ * at no queue: where requests wait (weir_check_later), ask by that too, or it overtakes them. */
 #define WEIR_ENTRY_MAX 8 /* guards on one request; with more it is refused: WEIR_TOO_MANY */
 struct weir_entry {
     uint32_t n;

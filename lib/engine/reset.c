@@ -1,8 +1,9 @@
 /* reset.c -- makes the keys of a request fresh, by hand. */
 #include "engine/across.h"
 
-/* Resets the rule's key for these facts; false: it has none.  Of a limit across the fleet, what
- * this host has drawn: its account is weir_fleet_reset's. */
+/* Resets the rule's key for these facts; false: it has none, or the table has none of the rule's
+ * limits.  Of a limit across the fleet, what this host has drawn: its account is
+ * weir_fleet_reset's. */
 static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
 {
     const struct weir__rule *rule = &weir->active->rules->rules[i];
@@ -10,6 +11,7 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
     unsigned char made[WEIR__KEY_MAX];
     char text[WEIR_KEY_TEXT];
     struct weir_key key;
+    bool found = false;
 
     if (post->lever->table != weir->table || /* it only stands aside: the table has no such rule */
         !weir__rule_key(weir->table->secrets, rule, facts, made, &key))
@@ -18,6 +20,7 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
         weir__across_key(weir, rule, facts, made, &key);
     for (size_t k = 0; k < rule->n_limits; k++) {
         weir_forget(post->limiters[k], key, now);
+        found |= post->limiters[k]->table == weir->table; /* with another key it stands aside */
         if (rule->fleet)
             weir_forget(weir->active->purses[rule->first_limit + k], key, now);
     }
@@ -25,8 +28,9 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
                                                         text) };
     if (post->refusals != NULL)
         weir_forget(post->refusals, shown, now);
-    weir__ban_lift(weir->table, weir__ban_tag_salted(weir->table, post->ban_salt, shown), now);
-    return true;
+    return weir__ban_lift(weir->table, weir__ban_tag_salted(weir->table, post->ban_salt, shown),
+                          now) ||
+           found;
 }
 
 /* For every rule that matches, or for the one named. */

@@ -89,8 +89,8 @@ static int say(const struct options *o, struct weir_table *table, int64_t reset)
     } else {
         printf("nothing to forget: %s%s\n", one ? o->rule : "no rule",
                !there ? ": the table has no such rule: another rule file is in force there"
-               : one  ? " does not apply to this request; weir explain says why"
-                      : " of the table applies to this request; weir explain says why");
+               : one  ? " does not apply to this request, or has another key in the table"
+                      : " of the table applies to this request with the key of these rules");
     }
     return reset > 0 ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }

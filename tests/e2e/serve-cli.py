@@ -335,6 +335,21 @@ def test_S6_reset(weir):
         cli.fails("missing: NAME=VALUE...; usage: weir reset", "reset")
 
 
+def test_S6_a_table_is_reset_by_its_own_rules_only(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table, other = os.path.join(folder, "weir.table"), os.path.join(folder, "other.yaml")
+        write(other, RULES.replace('key: "{ip', 'key: "{host|x}:{ip'))
+        with Server(weir, rules=RULES, table=table, clock=False) as server:
+            cli, words = Cli(weir, server), ("--table", table, "--rule", "login", *LOGIN)
+            for _ in range(2):
+                cli(0, "check", *LOGIN)
+            cli.has(1, "login does not apply to this request, or has another key in the table",
+                    "reset", "--rules", other, *words)
+            cli(1, "check", *LOGIN)
+            cli(0, "reset", "--rules", server.rules, *words)
+            cli(0, "check", *LOGIN)
+
+
 def test_S6_status(weir):
     with Server(weir, rules=RULES) as server:
         cli = Cli(weir, server)

@@ -5,6 +5,7 @@
  * pattern is meant as it stands. */
 #include "server/describe/rules-doubts-private.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -66,7 +67,8 @@ static bool has_both(const struct weir__pattern *p, char open, char close)
 static bool looks_like_expression(const struct weir__pattern *p)
 {
     return has_both(p, '(', ')') || has_both(p, '[', ']') || memchr(p->text, '|', p->len) ||
-           memchr(p->text, '\\', p->len) || p->text[p->len - 1] == '$';
+           memchr(p->text, '\\', p->len) || strstr(p->text, "/.*") || strstr(p->text, ".+") ||
+           p->text[p->len - 1] == '$';
 }
 
 /* Others' ways to write a path. */
@@ -79,11 +81,12 @@ static bool doubt_syntax(const struct weir__doubting *r, const struct weir__cond
             "%s is not a regular expression: all but * and ? is compared as it stands; write "
             "each path, as in [/a, /b], and * for any one part",
             SHOWN(p));
-    else if (strstr(p->text, "/:") || has_both(p, '{', '}'))
-        weir__doubt(r, c->mark,
-                    "%s: a part such as :id or {id} is compared as it stands; write * for any one "
-                    "part of a path, and a list [/a, /b] for several paths",
-                    SHOWN(p));
+    else if (strstr(p->text, "/:") || has_both(p, '{', '}') || has_both(p, '<', '>'))
+        weir__doubt(
+            r, c->mark,
+            "%s: a part such as :id, {id} or <id> is compared as it stands; write * for any one "
+            "part of a path, and a list [/a, /b] for several paths",
+            SHOWN(p));
     else
         return false;
     return true;
@@ -109,6 +112,12 @@ static void doubt_below(const struct weir__doubting *r, const struct weir__condi
                     "%s goes one part deep; write \"%.*s*\" for all below it, or "
                     "{ glob: \"%.*s\" } if that is meant",
                     SHOWN(p), len, p->text, len, p->text);
+    else if (p->kind == WEIR__GLOB && p->len > 1 && p->text[p->len - 1] == '*' &&
+             isalnum((unsigned char)p->text[p->len - 2]))
+        weir__doubt(r, c->mark,
+                    "%s has nothing below it: * stays within one part; write \"%.*s/**\" for that, "
+                    "or { glob: \"%.*s\" } if that is meant",
+                    SHOWN(p), len - 1, p->text, len, p->text);
 }
 
 static void doubt_uri(const struct weir__doubting *r, const struct weir__condition *c,
@@ -166,11 +175,27 @@ static void doubt_method(const struct weir__doubting *r, const struct weir__cond
 
 /* -------------------------------------------------------------------- all ---- */
 
+/* Globs have no |; and texts that begin or end like that are rare. */
+static bool doubt_expression(const struct weir__doubting *r, const struct weir__condition *c,
+                             const struct weir__pattern *p)
+{
+    if (p->kind > WEIR__GLOB || p->stated ||
+        !(memchr(p->text, '|', p->len) || p->text[0] == '^' || strncmp(p->text, ".*", 2) == 0 ||
+          strncmp(p->text, "(?", 2) == 0 || p->text[p->len - 1] == '$'))
+        return false;
+    weir__doubt(r, c->mark,
+                "%s is not a regular expression: all but * and ? is compared as it stands; write "
+                "a list for several, and * for any text",
+                SHOWN(p));
+    return true;
+}
+
 /* Browsers and robots say more than one word. */
 static void doubt_agent(const struct weir__doubting *r, const struct weir__condition *c,
                         const struct weir__pattern *p)
 {
-    if (p->kind == WEIR__EXACT && !p->stated && strpbrk(p->text, "/ ") == NULL)
+    if (!doubt_expression(r, c, p) && p->kind == WEIR__EXACT && !p->stated &&
+        strpbrk(p->text, "/ ") == NULL)
         weir__doubt(r, c->mark,
                     "only a client that says nothing but %s matches; write \"*%.60s*\" for all "
                     "that have it in their text",
@@ -189,5 +214,7 @@ void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule
         doubt_method(r, c, p);
     } else if (strcmp(c->attribute, "header.user-agent") == 0) {
         doubt_agent(r, c, p);
+    } else if (strcmp(c->attribute, "host") == 0 || strncmp(c->attribute, "header.", 7) == 0) {
+        doubt_expression(r, c, p);
     }
 }

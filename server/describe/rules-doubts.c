@@ -107,6 +107,19 @@ static const char *meant_by_foreign(const char *name, size_t len)
     return NULL;
 }
 
+/* args.x is arg.x, cookies.x is cookie.x. */
+static bool doubt_family(const struct weir__doubting *r, struct weir__mark mark, const char *name,
+                         size_t len)
+{
+    bool arg = len > 5 && memcmp(name, "args.", 5) == 0;
+
+    if (!arg && !(len > 8 && memcmp(name, "cookies.", 8) == 0))
+        return false;
+    weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text,
+                arg ? "arg.NAME" : "cookie.NAME");
+    return true;
+}
+
 /* x-plan, Header.x-plan, headers.x-plan and http_x_plan are header.x-plan; no header that passes
  * proxies has a _. */
 static void doubt_header(const struct weir__doubting *r, struct weir__mark mark, const char *name,
@@ -147,6 +160,10 @@ static void doubt_name(const struct weir__doubting *r, struct weir__mark mark, c
 {
     const char *near = NULL;
 
+    if (len == 6 && memcmp(name, "status", 6) == 0)
+        weir__doubt(r, mark,
+                    "a request has no status before it is answered: this matches lines of a log "
+                    "(weir replay), and asks that give a status themselves");
     if (is_word(name, len))
         return;
     for (const char *const *at = attributes; *at && len <= WEIR__EDITS_MAX; at++) {
@@ -159,7 +176,7 @@ static void doubt_name(const struct weir__doubting *r, struct weir__mark mark, c
         near = meant_by_foreign(name, len);
     if (near)
         weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
-    else
+    else if (!doubt_family(r, mark, name, len))
         doubt_header(r, mark, name, len);
 }
 
@@ -233,12 +250,19 @@ static void doubt_match(const struct weir__doubting *r, const struct weir__rule_
                     weir__quote(list->text, list->len).text, c->attribute);
 }
 
-/* Clients that lack the attributes would be banned together; not if something else, such as their
- * address, tells them apart. */
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+/* Clients that nothing in the key tells apart would be banned together. */
 static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
+    static const char *const shared[] = { "host", "method", "scheme", "server", "uri", NULL };
     struct weir__template t;
-    size_t defaults = 0;
+    size_t defaults = 0, others = 0;
 
     long long seconds = rule->ban.length / WEIR_SECOND;
     if (rule->ban.bare)
@@ -248,9 +272,15 @@ static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_dr
             seconds, seconds, seconds);
     if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
         return;
-    for (size_t i = 0; i < t.n; i++)
+    for (size_t i = 0; i < t.n; i++) {
         defaults += t.parts[i].fallback != NULL;
-    if (t.n > 0 && defaults == t.n)
+        others += is_one_of(t.parts[i].attribute, shared);
+    }
+    if (others == t.n)
+        weir__doubt(r, rule->mark,
+                    "nothing in the key tells clients apart: one client's refusals ban them all; "
+                    "write key: \"{ip}\"");
+    else if (defaults == t.n)
         weir__doubt(
             r, rule->mark,
             "the key has a default, '%s': all requests without the attribute share it, and one "
@@ -289,11 +319,21 @@ static const struct weir__condition *condition_on(const struct weir__condition *
 /* Values that a client may choose anew for each request: each would be a key of its own. */
 static bool is_free(const char *attribute)
 {
-    static const char *const names[] = { "uri", "header.user-agent", "header.referer",
-                                         "header.cookie", "header.accept-language" };
+    static const char *const names[] = {
+        "uri",           "header.user-agent",      "header.referer",
+        "header.cookie", "header.accept-language", NULL
+    };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(attribute, names[i]) == 0)
+    return is_one_of(attribute, names);
+}
+
+static const char *const families[] = { "header.", "cookie.", "arg.", NULL };
+
+/* What a client may leave out. */
+static bool is_in_family(const char *attribute)
+{
+    for (const char *const *at = families; *at; at++)
+        if (strncmp(attribute, *at, strlen(*at)) == 0)
             return true;
     return false;
 }
@@ -315,7 +355,7 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
                     "a client that sends another %s each time is never limited: each is a key of "
                     "its own; leave it out of the key, or name its values in match",
                     name);
-    else if (strncmp(name, "header.", 7) == 0 && part->fallback == NULL && !matched)
+    else if (is_in_family(name) && part->fallback == NULL && !matched)
         weir__doubt(r, rule->mark,
                     "a request without %s is not limited; write {%s|none}, or match: { %s: \"*\" } "
                     "if that is meant",
@@ -325,18 +365,10 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
 /* nginx and forward auth give these; the others a program knows, or nobody. */
 static bool is_known_to_proxies(const char *attribute)
 {
-    static const char *const names[] = {
-        "ip", "uri", "method", "host", "scheme", "user", "server"
-    };
-    static const char *const families[] = { "header.", "cookie.", "arg." };
+    static const char *const names[] = { "ip",     "uri",  "method", "host",
+                                         "scheme", "user", "server", NULL };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(attribute, names[i]) == 0)
-            return true;
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-        if (strncmp(attribute, families[i], strlen(families[i])) == 0)
-            return true;
-    return false;
+    return is_one_of(attribute, names) || is_in_family(attribute);
 }
 
 /* A key of defaults alone, where nobody gives the attributes: one for the whole site. */
@@ -375,10 +407,6 @@ static void doubt_condition(const struct weir__doubting *r, const struct weir__r
                             const struct weir__condition *c)
 {
     doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
-    if (strcmp(c->attribute, "status") == 0)
-        weir__doubt(r, c->mark,
-                    "a request has no status before it is answered: this matches lines of a log "
-                    "(weir replay), and asks that give a status themselves");
     for (size_t k = 0; k < c->n; k++)
         weir__doubt_pattern(r, rule, c, &c->patterns[k]);
 }
@@ -572,6 +600,10 @@ static void doubt_entries(const struct weir__doubting *r, const struct weir__lis
             weir__doubt(r, list->mark, "%s is every %s address: %s", list->entries[i], family,
                         allow ? "no rule limits any" : "all are refused, for ever");
     }
+    if (allow && list->n > 0 && is_free(list->attribute) &&
+        strncmp(list->attribute, "header.", 7) == 0)
+        weir__doubt(r, list->mark, "any client can send this %s, and then no rule limits it",
+                    list->attribute);
     if (allow)
         doubt_allowed(r, list);
 }

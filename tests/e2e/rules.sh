@@ -211,7 +211,7 @@ rules:
 END
 run rules check syntax.yaml
 stands="is compared as it stands"
-part="a part such as :id or {id} $stands; write * for any one part of a path, and a list [/a, /b] \
+part="a part such as :id, {id} or <id> $stands; write * for any one part of a path, and a list [/a, /b] \
 for several paths"
 is "patterns of others" "$code $err" "0 syntax.yaml:3:25: warning: '/v[0-9]+/x' is not a regular \
 expression: all but * and ? $stands; write each path, as in [/a, /b], and * for any one part
@@ -231,6 +231,52 @@ syntax.yaml:10:25: warning: no request has the method '!GET'; for all others wri
 syntax.yaml:11:25: warning: no request has the method 'any'; leave out method for all
 syntax.yaml:12:25: warning: only a client that says nothing but 'bot' matches; write \"*bot*\" for \
 all that have it in their text"
+cat >"$dir/expressions.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { uri: ["/users/.*", "/v/.+", "/users/<id>", "/api*"] }, limit: 5/1m }
+  - { name: b, match: { header.user-agent: [".*bot.*", "curl|wget"] }, limit: 5/1m }
+  - { name: c, match: { host: "(www|m).shop.example", header.x-a: "^a" }, limit: 5/1m }
+  - { name: d, match: { uri: [/report-*, "/x.*", { glob: "/a*" }], host: "10.0.*" }, limit: 5/1m }
+  - { name: e, match: { header.user-agent: ["curl/7.*", "*(X11; *"] }, limit: 5/1m }
+END
+run rules check expressions.yaml
+several="all but * and ? $stands; write a list for several, and * for any text"
+is "expressions of others" "$code $err" "0 expressions.yaml:3:25: warning: '/users/.*' is not a \
+regular expression: all but * and ? $stands; write each path, as in [/a, /b], and * for any one part
+expressions.yaml:3:25: warning: '/v/.+' is not a \
+regular expression: all but * and ? $stands; write each path, as in [/a, /b], and * for any one part
+expressions.yaml:3:25: warning: '/users/<id>': $part
+expressions.yaml:3:25: warning: '/api*' has nothing below it: * stays within one part; write \
+\"/api/**\" for that, or { glob: \"/api*\" } if that is meant
+expressions.yaml:4:25: warning: '.*bot.*' is not a regular expression: $several
+expressions.yaml:4:25: warning: 'curl|wget' is not a regular expression: $several
+expressions.yaml:5:25: warning: '(www|m).shop.example' is not a regular expression: $several
+expressions.yaml:5:55: warning: '^a' is not a regular expression: $several"
+cat >"$dir/apart.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, limit: 5/1m, ban: &ban { refusals: 5/1m, for: 1m } }
+  - { name: b, key: "{host}:{uri}", match: { uri: /x }, limit: 5/1m, ban: *ban }
+  - { name: c, key: "{host}:{ip}", limit: 5/1m, ban: *ban }
+  - { name: d, key: "{cookie.sid}:{ip}:{arg.x|-}", limit: 5/1m }
+  - { name: e, match: { cookie.sid: "*" }, key: "{cookie.sid}", limit: 5/1m }
+  - { name: f, match: { args.x: a, cookies.x: b }, key: "{ip}:{status}", limit: 5/1m }
+lists:
+  allow: { header.user-agent: [ann's agent], header.x-key: [k], uri: [/health] }
+END
+run rules check apart.yaml
+apart="nothing in the key tells clients apart: one client's refusals ban them all; \
+write key: \"{ip}\""
+is "clients that nothing tells apart" "$code $err" "0 apart.yaml:3:5: warning: $apart
+apart.yaml:4:5: warning: $apart
+apart.yaml:6:5: warning: a request without cookie.sid is not limited; write {cookie.sid|none}, \
+or match: { cookie.sid: \"*\" } if that is meant
+apart.yaml:8:25: warning: attribute 'args.x'; did you mean arg.NAME?
+apart.yaml:8:36: warning: attribute 'cookies.x'; did you mean cookie.NAME?
+apart.yaml:8:5: warning: a request has no status before it is answered: this matches lines of a \
+log (weir replay), and asks that give a status themselves
+apart.yaml:10:12: warning: any client can send this header.user-agent, and then no rule limits it"
 cat >"$dir/keys.yaml" <<'END'
 version: 1
 mode: shadow

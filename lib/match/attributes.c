@@ -89,16 +89,52 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
         v->len = WEIR__URI_MAX;
 }
 
-/* From the URI as it came: of the plain path a long parameter may have driven out the rest. */
-static void loose_uri(struct weir__value *loose, const struct weir__value *uri,
+/* From the URI as it came: of the plain path a long parameter may have driven out the rest.
+ * True: servers that know no parameters and backslashes may read it otherwise. */
+static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
                       char scratch[WEIR__URI_MAX + 2])
 {
+    bool doubtful = false;
+
     *loose = *uri;
     if (uri->len == 0 || (uri->len == 1 && uri->text[0] == '*'))
-        return;
-    loose->len = weir__uri_loose(uri->text, uri->len, scratch, WEIR__URI_MAX + 2);
+        return false;
+    for (size_t i = 0; i < uri->len && !doubtful; i++) {
+        char c = uri->text[i];
+        doubtful = c == ';' || c == '\\' || c == '%' || (unsigned char)c <= ' ';
+    }
+    loose->len = weir__uri_loose(uri->text, uri->len, false, scratch, WEIR__URI_MAX + 2);
     loose->text = scratch;
     loose->hash = 0;
+    return doubtful;
+}
+
+static void add_reading(struct weir__facts *facts, size_t len)
+{
+    facts->readings[facts->n_readings] =
+        (struct weir__value){ .text = facts->loose[facts->n_readings], .len = len };
+    facts->n_readings++;
+}
+
+/* /a/;x/../b is /b to Tomcat, /a/b to nginx.  The path is read as by the first, as by the first
+ * behind the second, and as by the second.  Where they differ all such paths are one in keys: a
+ * client could spell one path in any number of ways. */
+static void add_readings(struct weir__facts *facts, struct weir__value *loose,
+                         const struct weir__value *plain)
+{
+    char *out = facts->loose[2];
+
+    add_reading(facts, loose->len);
+    add_reading(facts,
+                weir__uri_loose(plain->text, plain->len, true, facts->loose[1], WEIR__URI_MAX + 2));
+    for (size_t i = 0; i < plain->len; i++)
+        out[i] = (char)(plain->text[i] >= 'A' && plain->text[i] <= 'Z' ? plain->text[i] + 32
+                                                                       : plain->text[i]);
+    out[plain->len] = '/';
+    add_reading(facts, plain->len + (plain->text[plain->len - 1] != '/'));
+    if (facts->readings[0].len != facts->readings[1].len ||
+        memcmp(facts->readings[0].text, facts->readings[1].text, facts->readings[0].len) != 0)
+        *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 
 static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
@@ -196,10 +232,13 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         if (known->is_address[at])
             read_address(v);
     }
-    if (known->loose > 0)
-        loose_uri(&facts->values[known->loose], &facts->values[known->uri], facts->loose);
+    bool doubtful = known->loose > 0 && loose_uri(&facts->values[known->loose],
+                                                  &facts->values[known->uri], facts->loose[0]);
     if (known->uri >= 0)
         plain_uri(&facts->values[known->uri], facts->uri);
+    facts->n_readings = 0;
+    if (doubtful)
+        add_readings(facts, &facts->values[known->loose], &facts->values[known->uri]);
     if (known->method > 0)
         plain_method(&facts->values[known->method - 1], facts->method);
     for (int i = 0; i < known->n_hosts; i++)

@@ -32,56 +32,46 @@ static bool test_holds(const struct weir__test *t, const struct weir__value *v, 
 
 /* The entries of lists are written strictly. */
 static bool list_has_loose(const struct weir_rules *set, const struct weir__test *t,
-                           const struct weir__facts *facts)
+                           const struct weir__value *v, const struct weir__facts *facts)
 {
     const struct weir__list *list = &facts->lists->lists[t->list];
-    const struct weir__value *strict = &facts->values[set->attributes.uri],
-                             *v = &facts->values[set->attributes.loose];
+    const struct weir__value *strict = &facts->values[set->attributes.uri];
 
     return weir__list_has(list, strict->text, strict->len, &strict->address) ||
            weir__list_has(list, v->text, v->len - (v->len > 1), &v->address);
 }
 
-/* A star may take a backslash, a parameter or a blank at the end strictly, and not loosely. */
-static bool glob_holds_strictly(const struct weir__test *t, const struct weir__value *strict)
-{
-    char lower[WEIR__URI_MAX];
-    size_t len = strict->len < sizeof(lower) ? strict->len : sizeof(lower);
-    bool differs = false;
-
-    for (size_t i = 0; i < len; i++) {
-        char c = strict->text[i];
-        differs |= c == ';' || c == '\\' || (unsigned char)c <= ' ';
-        lower[i] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-    }
-    return differs && weir__glob_match(t->text, t->len, lower, len, true);
-}
-
 /* A loose path ends in a slash: a star at the end of a glob takes it or stands before it. */
 static bool holds_loose(const struct weir_rules *set, const struct weir__test *t,
-                        const struct weir__facts *facts)
+                        const struct weir__value *v, const struct weir__facts *facts)
 {
-    const struct weir__value *v = &facts->values[set->attributes.loose];
-
     if (t->kind == WEIR__LIST)
-        return list_has_loose(set, t, facts);
-    return t->kind == WEIR__GLOB && (weir__glob_match(t->text, t->len, v->text, v->len - 1, true) ||
-                                     glob_holds_strictly(t, &facts->values[set->attributes.uri]));
+        return list_has_loose(set, t, v, facts);
+    return t->kind == WEIR__GLOB && weir__glob_match(t->text, t->len, v->text, v->len - 1, true);
 }
 
-bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
-                        const struct weir__facts *facts)
+static bool holds_for(const struct weir_rules *set, const struct weir__clause *clause,
+                      const struct weir__value *v, bool loose, const struct weir__facts *facts)
 {
-    const struct weir__value *v = &facts->values[clause->attribute];
-    bool loose = set->attributes.loose > 0 && clause->attribute == set->attributes.loose;
-
     if (v->len == 0)
         return false;
     for (uint32_t i = 0; loose && i < clause->n; i++)
-        if (holds_loose(set, &set->tests[clause->first + i], facts))
+        if (holds_loose(set, &set->tests[clause->first + i], v, facts))
             return true;
     for (uint32_t i = 0; i < clause->n; i++)
         if (test_holds(&set->tests[clause->first + i], v, clause->path, facts->lists))
             return true;
     return false;
+}
+
+bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
+                        const struct weir__facts *facts)
+{
+    bool loose = set->attributes.loose > 0 && clause->attribute == set->attributes.loose;
+    size_t n = loose ? facts->n_readings : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (holds_for(set, clause, &facts->readings[i], true, facts))
+            return true;
+    return n == 0 && holds_for(set, clause, &facts->values[clause->attribute], loose, facts);
 }

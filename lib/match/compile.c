@@ -12,20 +12,7 @@ static int no_memory(struct weir_error *error)
 
 /* ------------------------------------------------------------- clauses ---- */
 
-/* Loose paths have no such bytes. */
-static bool is_only_strict(const struct weir__test *t)
-{
-    bool only = false, wild = false;
-
-    for (size_t i = 0; i < t->len; i++) {
-        only |= t->text[i] == ';' || t->text[i] == '\\' || (unsigned char)t->text[i] <= ' ';
-        wild |= t->text[i] == '*' || t->text[i] == '?';
-    }
-    return only && !wild;
-}
-
-/* A pattern for loose paths: in lower case; one path has the slash that they end in.  A prefix with
- * bytes that only strict paths have becomes a glob, which is tried on these too. */
+/* A pattern for loose paths: in lower case; one path has the slash that they end in. */
 static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_error *error)
 {
     char *text = weir__arena_take(&set->draft->arena, t->len + 2, 1);
@@ -33,15 +20,10 @@ static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_
     if (text == NULL)
         return no_memory(error);
     if (t->kind == WEIR__EXACT && t->text[0] == '/') {
-        t->len = weir__uri_loose(t->text, t->len, text, t->len + 2);
+        t->len = weir__uri_loose(t->text, t->len, false, text, t->len + 2);
     } else {
         for (size_t i = 0; i < t->len; i++)
             text[i] = (char)(t->text[i] >= 'A' && t->text[i] <= 'Z' ? t->text[i] + 32 : t->text[i]);
-    }
-    if (t->kind == WEIR__PREFIX && is_only_strict(t)) {
-        memset(text + t->len, '*', 2);
-        t->kind = WEIR__GLOB;
-        t->len += 2;
     }
     t->text = text;
     return WEIR_OK;
@@ -106,7 +88,7 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
 
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
         code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, loose, error);
-    if (code == WEIR_OK && c->n == 1)
+    if (code == WEIR_OK && c->n == 1 && !loose) /* a loose path has several readings */
         keep_test(&clause, &set->tests[clause.first]);
     set->clauses[(*clauses)++] = clause;
     return code;

@@ -280,8 +280,13 @@ static void search_node(struct search *s, uint32_t at)
             return;
         }
         struct weir__value *v = &s->facts->values[node->attribute];
-        if (v->len != 0)
-            search_value(s, at, node, v);
+        size_t n = 1;
+        if (s->facts->n_readings > 0 && node->attribute == s->set->attributes.loose) {
+            v = s->facts->readings;
+            n = s->facts->n_readings;
+        }
+        for (; n > 0 && v->len != 0; n--)
+            search_value(s, at, node, v++);
     }
 }
 

@@ -34,12 +34,15 @@ struct weir__value {
 };
 
 #define WEIR__NO_ADDRESS "not-an-address"
+#define WEIR__READINGS   3
 
 struct weir__facts {
     const struct weir__lists *lists; /* those in force: they may have been edited */
     struct weir__value values[WEIR__ATTRIBUTES_MAX];
-    char uri[WEIR__URI_MAX], loose[WEIR__URI_MAX + 2], hosts[WEIR__HOSTS][WEIR__HOST_MAX],
-        method[WEIR__METHOD_MAX];
+    struct weir__value readings[WEIR__READINGS]; /* of the loose path, if servers differ on it */
+    size_t n_readings;                           /* 0: they do not */
+    char uri[WEIR__URI_MAX], loose[WEIR__READINGS][WEIR__URI_MAX + 2],
+        hosts[WEIR__HOSTS][WEIR__HOST_MAX], method[WEIR__METHOD_MAX];
 };
 
 struct weir__test {

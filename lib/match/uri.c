@@ -25,6 +25,8 @@
  *                                                        slash comes, so that "/api/" begins /api
  *                                                        and /api/v1 alike
  *
+ * Servers that know no parameters read /x/;y/../a as /x/a: attributes.c has the other readings.
+ *
  * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
  * (bytes.h) for anything that could change, and only then looks closely.
  */
@@ -211,14 +213,15 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 
 /* ---------------------------------------------------------------- loosely ---- */
 
-size_t weir__uri_loose(const char *uri, size_t len, char *out, size_t size)
+size_t weir__uri_loose(const char *uri, size_t len, bool plain, char *out, size_t size)
 {
     struct path p = { .out = out, .size = size - 1, .len = 1, .segment = 1, .dots = true };
     bool parameter = false;
 
     out[0] = '/';
-    for (size_t at = skip_host(uri, len); at < len && uri[at] != '?' && uri[at] != '#';) {
-        char c = next_byte(uri, len, &at);
+    for (size_t at = plain ? 0 : skip_host(uri, len);
+         at < len && (plain || (uri[at] != '?' && uri[at] != '#'));) {
+        char c = plain ? uri[at++] : next_byte(uri, len, &at);
         bool slash = c == '/' || c == '\\';
         parameter = !slash && (parameter || c == ';');
         if (slash)

@@ -61,10 +61,10 @@ def strict(uri):
     return b"*" if uri == "*" else resolved(decoded(uri))[:2048]
 
 
-def loose(uri):
-    if uri == "*":
-        return b"*"
-    parts = [part.split(b";")[0] for part in decoded(uri).lower().replace(b"\\", b"/").split(b"/")]
+def loose(path):
+    if path == b"*":
+        return path
+    parts = [part.split(b";")[0] for part in path.lower().replace(b"\\", b"/").split(b"/")]
     return resolved(b"/".join(parts)).rstrip(b" \t\0/") + b"/"
 
 
@@ -76,7 +76,10 @@ def facts(attributes):
         if value and name not in out:
             out[name] = value
     if "uri" in out:
-        out["loose"] = loose(out["uri"])
+        first, plain = loose(decoded(out["uri"])), strict(out["uri"])
+        second = loose(plain)
+        out["loose"] = first if first == second else b"/../"
+        out["readings"] = {first, second, plain.lower().removesuffix(b"/") + b"/"}
     for name, value in out.items():
         if name == "ip":
             out[name] = address(value) or "none"
@@ -123,15 +126,16 @@ def path_holds(kind, text, seen, lists, is_loose):
     value = seen["uri"]
     if kind == "list":
         entries = [entry.encode() for entry in lists[text]["uri"]]
-        return value in entries or (is_loose and (seen["loose"][:-1] or b"/") in entries)
-    values = [seen["loose"], seen["loose"][:-1]] if is_loose else [value]
+        return value in entries or (
+            is_loose and any((path[:-1] or b"/") in entries for path in seen["readings"]))
+    values = seen["readings"] if is_loose else {value}
     text = text.lower() if is_loose else text
     if kind == "prefix":
-        return values[0].startswith(text.encode())
+        return any(path.startswith(text.encode()) for path in values)
     if kind == "glob":
-        values += [value.lower()] if is_loose else []
-        return any(glob(text, True).match(value) for value in values)
-    return values[0] == (loose(text) if is_loose else text.encode())
+        values = values | {path[:-1] for path in values} if is_loose else values
+        return any(glob(text, True).match(path) for path in values)
+    return (loose(decoded(text)) if is_loose else text.encode()) in values
 
 
 # ----------------------------------------------------------------- limits ----

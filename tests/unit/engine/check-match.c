@@ -254,6 +254,11 @@ TEST(test_R1_loose_paths)
         { "match: { uri: /Login }, paths: loose",
           "/login /LOGIN /login/ /login;x=1 /login%20 /x/..;/login /Login/%20/;a",
           "/ /login/x /log" },
+        { "match: { uri: /api/Login }, paths: loose",
+          "/api/;y/../login /api/x\\y/../LOGIN; /api/%3by/%2e%2e/login /api/;y/../x/..;/login",
+          "/login /api/;y/login/x" },
+        { "match: { uri: [\"/ab/**\", /c, /d, /e, /f] }, paths: loose", "/ab/..;/y /AB/x\\y/../z",
+          "/b/..;/y" },
         { "match: { uri: [/a, /login/] }, paths: loose", "/login /A /a/", "/b" },
         { "match: { uri: \"/api/**\" }, paths: loose", "/api /API/v1 /api;x/v1 /api/", "/apix /" },
         { "match: { uri: \"/user/*\" }, paths: loose",
@@ -317,4 +322,8 @@ TEST(test_R1_a_loose_path_in_a_key)
     assert_false(passes(weir, "uri=/login;x", NOW));
     assert_true(passes(weir, "uri=/other", NOW));
     assert_string_equal(explained(weir, "r", "uri=/LOGIN", NOW).key, "/login/");
+    /* and those that servers read differently */
+    assert_true(passes(weir, "uri=/a/b\\c/../login", NOW));
+    assert_true(passes(weir, "uri=/a/d\\e/../login", NOW));
+    assert_false(passes(weir, "uri=/a/;f/../login", NOW));
 }

@@ -64,6 +64,16 @@ static bool holds_for(const struct weir_rules *set, const struct weir__clause *c
     return false;
 }
 
+/* As Tomcat reads the path, and as Tomcat behind nginx does. */
+static bool holds_loosely_too(const struct weir_rules *set, const struct weir__clause *clause,
+                              const struct weir__facts *facts)
+{
+    struct weir__clause tests = { .path = true, .first = clause->loosely, .n = clause->n };
+
+    return facts->n_readings == 0 || (holds_for(set, &tests, &facts->readings[0], true, facts) &&
+                                      holds_for(set, &tests, &facts->readings[1], true, facts));
+}
+
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
                         const struct weir__facts *facts)
 {
@@ -73,5 +83,6 @@ bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause 
     for (size_t i = 0; i < n; i++)
         if (holds_for(set, clause, &facts->readings[i], true, facts))
             return true;
-    return n == 0 && holds_for(set, clause, &facts->values[clause->attribute], loose, facts);
+    return n == 0 && holds_for(set, clause, &facts->values[clause->attribute], loose, facts) &&
+           (clause->loosely == 0 || holds_loosely_too(set, clause, facts));
 }

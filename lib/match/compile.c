@@ -94,6 +94,22 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
     return code;
 }
 
+/* An exception of a rule with loose paths: the path is exempt as every server reads it. */
+static int make_loosely(struct weir_rules *set, const struct weir__condition *c,
+                        struct weir__clause *clause, size_t *tests, struct weir_error *error)
+{
+    int code = clause->path ? weir__attribute_add_loose(&set->attributes, error) : 0;
+
+    if (!clause->path || code < 0)
+        return code;
+    code = WEIR_OK;
+    clause->plain = false;
+    clause->loosely = (uint32_t)*tests;
+    for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
+        code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, true, error);
+    return code;
+}
+
 static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t *tests,
                         size_t *clauses, struct weir_error *error)
 {
@@ -107,6 +123,9 @@ static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t 
         code = make_clause(set, &d->match[i], d->loose, tests, clauses, error);
     for (size_t i = 0; code == WEIR_OK && i < d->excepts; i++) /* loosely they would exempt more */
         code = make_clause(set, &d->except[i], false, tests, clauses, error);
+    for (size_t i = 0; code == WEIR_OK && d->loose && i < d->excepts; i++)
+        code = make_loosely(set, &d->except[i], &set->clauses[*clauses - d->excepts + i], tests,
+                            error);
     return code;
 }
 
@@ -191,7 +210,7 @@ static int make_room(struct weir_rules *set, struct weir_error *error)
         for (size_t k = 0; k < d->matches; k++)
             tests += d->match[k].n;
         for (size_t k = 0; k < d->excepts; k++)
-            tests += d->except[k].n;
+            tests += d->except[k].n * (d->loose ? 2 : 1);
     }
     set->n_tests = tests;
     set->tests = calloc(tests, sizeof(*set->tests));

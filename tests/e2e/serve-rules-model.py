@@ -79,6 +79,7 @@ def facts(attributes):
         first, plain = loose(decoded(out["uri"])), strict(out["uri"])
         second = loose(plain)
         out["loose"] = first if first == second else b"/../"
+        out["exempt"] = {first, second}
         out["readings"] = {first, second, plain.lower().removesuffix(b"/") + b"/"}
     for name, value in out.items():
         if name == "ip":
@@ -213,9 +214,16 @@ class Model:
             return name in seen and any(
                 holds(pattern, name, seen, self.lists, is_loose) for pattern in patterns)
 
+        def is_exempt(patterns, name):
+            # a loose path as each server reads it
+            ways = seen["exempt"] if is_loose and name == "uri" and name in seen else ()
+            return some(patterns, name, False) and all(
+                any(holds(pattern, name, {**seen, "readings": {way}}, self.lists, True)
+                    for pattern in patterns) for way in ways)
+
         is_loose = rule["paths"] == "loose"
         return all(some(p, name, is_loose) for name, p in rule["match"].items()) and not any(
-            some(p, name, False) for name, p in rule["not"].items())
+            is_exempt(p, name) for name, p in rule["not"].items())
 
     def key(self, rule, seen):
         """None: an attribute is missing.  A default is as good as a value, but no address."""

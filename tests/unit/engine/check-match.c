@@ -270,6 +270,9 @@ TEST(test_R1_loose_paths)
         { "match: { uri: \"*\" }, paths: loose", "/ /a", "" },
         { "match: { uri: { list: doors } }, paths: loose", "/login /LOGIN/ /Admin", "/ADMIN /x" },
         { "match: { uri: \"/**\" }, not: { uri: /free }, paths: loose", "/ /FREE /free/", "/free" },
+        { "not: { uri: [\"/Img/**\", \"/js/*.js\"] }, paths: loose",
+          "/Img/..;/login /Img/..%5clogin /Img/;x/../login /js/..;/a.js /img/a",
+          "/Img/a;v=1 /Img/%41 /Img/x\\\\y /js/a.js" },
         { "match: { uri: /login }", "/login //login", "/LOGIN /login/ /login;x" },
     };
 

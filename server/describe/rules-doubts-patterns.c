@@ -20,6 +20,11 @@ static void doubt_network(const struct weir__doubting *r, const struct weir__con
     struct weir__cidr network;
     struct weir_error error;
 
+    if (p->kind == WEIR__CIDR &&
+        (strcmp(p->text, "0.0.0.0/0") == 0 || strcmp(p->text, "::/0") == 0))
+        weir__doubt(r, c->mark,
+                    "%s is one kind of address, and clients have the other; leave out %s for all",
+                    p->text, c->attribute);
     if (p->kind != WEIR__EXACT)
         return;
     if (!weir__attribute_is_address(c->attribute) && memchr(p->text, '/', p->len) &&
@@ -202,6 +207,13 @@ static void doubt_agent(const struct weir__doubting *r, const struct weir__condi
                     SHOWN(p), p->text);
 }
 
+/* text/html; charset=utf-8 */
+static bool is_longer(const char *attribute)
+{
+    return strcmp(attribute, "header.content-type") == 0 ||
+           strcmp(attribute, "header.accept") == 0 || strcmp(attribute, "header.referer") == 0;
+}
+
 void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                          const struct weir__condition *c, const struct weir__pattern *p)
 {
@@ -214,6 +226,14 @@ void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule
         doubt_method(r, c, p);
     } else if (strcmp(c->attribute, "header.user-agent") == 0) {
         doubt_agent(r, c, p);
+    } else if (strcmp(c->attribute, "scheme") == 0) {
+        if (p->kind == WEIR__EXACT && (strpbrk(p->text, ":/") || isupper((unsigned char)*p->text)))
+            weir__doubt(r, c->mark, "no request has the scheme %s; write http or https", SHOWN(p));
+    } else if (is_longer(c->attribute) && p->kind == WEIR__EXACT && !p->stated) {
+        weir__doubt(
+            r, c->mark,
+            "only a %s that is nothing but %s matches, and most say more; write \"*%.60s*\"",
+            c->attribute, SHOWN(p), p->text);
     } else if (strcmp(c->attribute, "host") == 0 || strncmp(c->attribute, "header.", 7) == 0) {
         doubt_expression(r, c, p);
     }

@@ -227,13 +227,59 @@ static bool is_empty_list(const struct weir__doubting *r, const char *attribute,
     return false;
 }
 
+#define ENTRIES_MAX 1000 /* of a list, for each pattern: more would be work */
+
+static bool has_entry_around(const struct weir__list_draft *list, const struct weir__pattern *p)
+{
+    enum weir__pattern_kind kind =
+        weir__attribute_is_address(list->attribute) ? WEIR__CIDR : WEIR__EXACT;
+
+    for (size_t i = 0; i < list->n; i++) {
+        struct weir__pattern entry = { kind, list->entries[i], strlen(list->entries[i]), true };
+        if (is_within(p, &entry))
+            return true;
+    }
+    return false;
+}
+
+static const struct weir__list_draft *part_of(const struct weir__draft *draft, const char *name,
+                                              const char *attribute)
+{
+    for (size_t i = 0; i < draft->n_lists; i++)
+        if (strcmp(draft->lists[i].name, name) == 0 &&
+            strcmp(draft->lists[i].attribute, attribute) == 0)
+            return &draft->lists[i];
+    return NULL;
+}
+
+/* The list that decides all that this names before any rule does; NULL: none. */
+static const char *decided_by(const struct weir__doubting *r, const struct weir__condition *c)
+{
+    static const char *const names[] = { "allow", "deny" };
+
+    for (size_t l = 0; l < 2; l++) {
+        const struct weir__list_draft *list = part_of(r->draft, names[l], c->attribute);
+        size_t within = 0;
+        for (size_t i = 0; list && list->n <= ENTRIES_MAX && i < c->n; i++)
+            within += has_entry_around(list, &c->patterns[i]);
+        if (within == c->n)
+            return names[l];
+    }
+    return NULL;
+}
+
 /* Conditions that no request can meet. */
 static void doubt_match(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                         const struct weir__condition *c)
 {
     const struct weir__pattern *list = NULL;
+    const char *decided = rule->n_limits > 0 ? decided_by(r, c) : NULL;
     size_t excepted = 0, empty = 0;
 
+    if (decided)
+        weir__doubt(r, c->mark,
+                    "no request comes here: all that this names is under %s, before rules",
+                    decided);
     for (size_t i = 0; i < c->n; i++) {
         bool none = is_empty_list(r, c->attribute, &c->patterns[i]);
         list = none ? &c->patterns[i] : list;
@@ -270,6 +316,10 @@ static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_dr
             r, rule->mark,
             "the ban is for %lld seconds; write the unit: for: %llds, or for: %lldm for minutes",
             seconds, seconds, seconds);
+    if (rule->ban.set && rule->ban.factor <= 1 && rule->ban.longest > rule->ban.length)
+        weir__doubt(r, rule->mark,
+                    "longest has no effect without escalate: each ban is as long as "
+                    "the last");
     if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
         return;
     for (size_t i = 0; i < t.n; i++) {
@@ -437,6 +487,8 @@ static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_d
                     "24h, 7d or 30d for another algorithm");
     if (rule->n_limits > 0 && rule->cost == 0 && rule->cost_attribute == NULL)
         weir__doubt(r, rule->mark, "the rule refuses nobody: with cost: 0 a request takes nothing");
+    if (rule->cost_attribute)
+        doubt_name(r, rule->mark, rule->cost_attribute, strlen(rule->cost_attribute));
     for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
         bool match = i < rule->matches;
         const struct weir__condition *c =
@@ -547,16 +599,6 @@ static const char *allow_or_deny(const char *name)
     return "";
 }
 
-static const struct weir__list_draft *part_of(const struct weir__draft *draft, const char *name,
-                                              const char *attribute)
-{
-    for (size_t i = 0; i < draft->n_lists; i++)
-        if (strcmp(draft->lists[i].name, name) == 0 &&
-            strcmp(draft->lists[i].attribute, attribute) == 0)
-            return &draft->lists[i];
-    return NULL;
-}
-
 /* "IPv4" or "IPv6", if the network is all of it. */
 static const char *whole_family(const char *network)
 {
@@ -576,16 +618,14 @@ static void doubt_allowed(const struct weir__doubting *r, const struct weir__lis
 
     if (deny == NULL || allow->n > PAIRS_MAX || allow->n * deny->n > PAIRS_MAX)
         return;
-    for (size_t i = 0; i < allow->n; i++)
-        for (size_t k = 0; k < deny->n; k++) {
-            struct weir__pattern in = { kind, allow->entries[i], strlen(allow->entries[i]), true },
-                                 out = { kind, deny->entries[k], strlen(deny->entries[k]), true };
-            if (!is_within(&in, &out))
-                continue;
-            weir__doubt(r, allow->mark, "%s is under deny as well, and deny wins",
-                        weir__quote(in.text, in.len).text);
-            return;
-        }
+    for (size_t i = 0; i < allow->n; i++) {
+        struct weir__pattern in = { kind, allow->entries[i], strlen(allow->entries[i]), true };
+        if (!has_entry_around(deny, &in))
+            continue;
+        weir__doubt(r, allow->mark, "%s is under deny as well, and deny wins",
+                    weir__quote(in.text, in.len).text);
+        return;
+    }
 }
 
 static void doubt_entries(const struct weir__doubting *r, const struct weir__list_draft *list)

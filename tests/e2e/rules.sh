@@ -277,6 +277,31 @@ apart.yaml:8:36: warning: attribute 'cookies.x'; did you mean cookie.NAME?
 apart.yaml:8:5: warning: a request has no status before it is answered: this matches lines of a \
 log (weir replay), and asks that give a status themselves
 apart.yaml:10:12: warning: any client can send this header.user-agent, and then no rule limits it"
+cat >"$dir/before.yaml" <<'END'
+version: 1
+rules:
+  - { name: a, match: { ip: [10.1.0.0/16, 10.2.0.1] }, key: "{ip}", limit: 5/1m }
+  - { name: b, match: { account: [eve, ann] }, key: "{ip}", limit: 5/1m }
+  - { name: c, match: { account: eve }, key: "{ip}", limit: 4/1m }
+  - { name: d, match: { ip: 0.0.0.0/0 }, key: "{ip}", limit: 5/1m }
+  - { name: e, match: { scheme: HTTPS, header.content-type: application/json }, limit: 5/1m }
+  - { name: f, match: { scheme: https, header.content-type: "text/*" }, limit: 5/1m }
+  - { name: g, key: "{ip}", limit: 500/1m, cost: "{byte}",
+      ban: { refusals: 5/1m, for: 1m, longest: 1d } }
+lists: { allow: { ip: 10.0.0.0/8 }, deny: { account: eve } }
+END
+run rules check before.yaml
+comes="no request comes here: all that this names is under"
+is "what lists decide, and values that are longer" "$code $err" "0 before.yaml:3:25: warning: \
+$comes allow, before rules
+before.yaml:5:25: warning: $comes deny, before rules
+before.yaml:6:25: warning: 0.0.0.0/0 is one kind of address, and clients have the other; leave out \
+ip for all
+before.yaml:7:25: warning: no request has the scheme 'HTTPS'; write http or https
+before.yaml:7:40: warning: only a header.content-type that is nothing but 'application/json' \
+matches, and most say more; write \"*application/json*\"
+before.yaml:9:5: warning: longest has no effect without escalate: each ban is as long as the last
+before.yaml:9:5: warning: attribute 'byte'; did you mean bytes?"
 cat >"$dir/keys.yaml" <<'END'
 version: 1
 mode: shadow

@@ -89,24 +89,37 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
         v->len = WEIR__URI_MAX;
 }
 
+static bool has_doubtful(weir__bytes v)
+{
+    weir__bytes marks = (weir__bytes)(v == ';') | (weir__bytes)(v == '\\') |
+                        (weir__bytes)(v == '%') | (weir__bytes)((weir__bytes)(v - 1) < ' ');
+
+    return weir__bytes_bits(marks) != 0;
+}
+
+static bool is_doubtful(const char *uri, size_t len)
+{
+    bool is = has_doubtful(
+        len < 16 ? weir__bytes_join(weir__bytes_first(uri, len), weir__bytes_second(uri, len))
+                 : weir__bytes_sixteen(uri + len - 16));
+
+    for (size_t at = 0; at + 16 < len; at += 16)
+        is |= has_doubtful(weir__bytes_sixteen(uri + at));
+    return is;
+}
+
 /* From the URI as it came: of the plain path a long parameter may have driven out the rest.
  * True: servers that know no parameters and backslashes may read it otherwise. */
 static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
                       char scratch[WEIR__URI_MAX + 2])
 {
-    bool doubtful = false;
-
     *loose = *uri;
     if (uri->len == 0 || (uri->len == 1 && uri->text[0] == '*'))
         return false;
-    for (size_t i = 0; i < uri->len && !doubtful; i++) {
-        char c = uri->text[i];
-        doubtful = c == ';' || c == '\\' || c == '%' || (unsigned char)c <= ' ';
-    }
     loose->len = weir__uri_loose(uri->text, uri->len, false, scratch, WEIR__URI_MAX + 2);
     loose->text = scratch;
     loose->hash = 0;
-    return doubtful;
+    return is_doubtful(uri->text, uri->len);
 }
 
 static void add_reading(struct weir__facts *facts, size_t len)

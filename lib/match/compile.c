@@ -88,7 +88,7 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
 
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
         code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, loose, error);
-    if (code == WEIR_OK && c->n == 1 && !loose) /* a loose path has several readings */
+    if (code == WEIR_OK && c->n == 1)
         keep_test(&clause, &set->tests[clause.first]);
     set->clauses[(*clauses)++] = clause;
     return code;
@@ -103,7 +103,6 @@ static int make_loosely(struct weir_rules *set, const struct weir__condition *c,
     if (!clause->path || code < 0)
         return code;
     code = WEIR_OK;
-    clause->plain = false;
     clause->loosely = (uint32_t)*tests;
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
         code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, true, error);

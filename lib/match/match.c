@@ -176,9 +176,9 @@ static inline bool holds(const struct search *s, const struct weir__clause *c)
 {
     const struct weir__value *v = &s->facts->values[c->attribute];
 
-    return c->plain ? v->len >= c->len && v->len <= c->longest &&
-                          weir__same_bytes(v->text, c->text, c->len)
-                    : weir__clause_holds(s->set, c, s->facts);
+    return c->plain && s->facts->n_readings == 0 ? v->len >= c->len && v->len <= c->longest &&
+                                                       weir__same_bytes(v->text, c->text, c->len)
+                                                 : weir__clause_holds(s->set, c, s->facts);
 }
 
 static bool is_excepted(const struct search *s, const struct weir__rule *rule)

@@ -4,7 +4,7 @@ own name."""
 import os
 import signal
 
-from nginxing import Backend, Nginx, nginx_with
+from nginxing import Backend, Http2, Nginx, nginx_with
 from serving import run_tests, until
 
 ZONE = "weir_conn_zone $arg_k zone=c:1m;"
@@ -45,6 +45,29 @@ def test_N2_a_client_that_leaves_frees_its_place(module):
             ask.leave()
             assert connection.recv(1) == b""  # nginx has noticed
             connection.close()
+
+
+def test_N2_streams_of_http2_count(module):
+    """Each for itself, as with limit_conn."""
+    for http, server in [(ZONE, "location / { weir_conn c 2; weir_conn_status 503; %s }" % PROXY),
+                         (ZONE.replace("weir", "limit"), "location / { limit_conn c 2; %s }" % PROXY)]:
+        with nginx_with(module, None, http, server, listen=" http2") as nginx, \
+                Backend(nginx) as backend, Http2(nginx.port) as connection:
+            held = []
+            for stream in (1, 3):
+                connection.ask(stream, b"/?k=a")
+                held.append(backend.accept())
+            connection.ask(5, b"/?k=a")
+            assert connection.status() == (5, 503)
+            connection.leave(3)
+            assert held[1].recv(1) == b""  # nginx has noticed
+            connection.ask(7, b"/?k=a")
+            held[1] = backend.accept()
+            connection.ask(9, b"/?k=a")
+            assert connection.status() == (9, 503)
+            for stream, asked in zip((1, 7), held):
+                backend.answer(asked)
+                assert connection.status() == (stream, 200)
 
 
 def test_N2_locations_with_their_own_number(module):

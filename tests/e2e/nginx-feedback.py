@@ -54,6 +54,29 @@ def test_N5_a_page_instead_of_an_error_hides_nothing(module):
     assert opens(module, pages.replace("502", "500") + "proxy_intercept_errors on;", answer, 200)
 
 
+def learns(module, adaptive, answer, status):
+    """Such answers lower an adaptive limit, as the status page shows it."""
+    rules = """version: 1
+guards: [{ name: backend, adaptive: { initial: 50, window: 10ms, %s } }]
+""" % adaptive
+    with nginx_with(module, rules, HTTP, PROXY) as nginx, Backend(nginx) as backend:
+        assert guard_of(nginx)["limit"] == 50
+
+        def is_lower():
+            assert exchange(nginx, backend, answer).status == status
+            return guard_of(nginx)["limit"] < 50
+        until("it has learnt", is_lower, 60)
+
+
+def test_N5_the_status_of_upstreams_lowers_an_adaptive_limit(module):
+    learns(module, "controller: aimd", b"HTTP/1.0 503 No\r\nContent-Length: 0\r\n\r\n", 503)
+
+
+def test_N5_the_time_of_upstreams_lowers_an_adaptive_limit(module):
+    """It is never within a microsecond."""
+    learns(module, "p99: 1us", b"HTTP/1.0 200 Yes\r\nContent-Length: 0\r\n\r\n", 200)
+
+
 def test_N5_another_upstream_instead_hides_nothing(module):
     http = HTTP + """server { listen unix:{folder}/other; root {folder}/html; weir_check off;
                               location / { try_files /index.html =404; } }"""

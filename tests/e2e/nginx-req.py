@@ -3,11 +3,10 @@
 its own name.  A rate of one an hour makes no test depend on how fast it runs."""
 import json
 import os
-import socket
 import subprocess
 import time
 
-from nginxing import Nginx, environment, nginx_with
+from nginxing import Backend, Http2, Nginx, environment, nginx_with
 from serving import run_tests, until
 
 HOURLY = "weir_req_zone $arg_k zone=one:1m rate=1r/h;"
@@ -161,24 +160,12 @@ def test_N1_realip_comes_first(module):
             assert nginx.get("/", X_Forwarded_For=address).status == 429
 
 
-def frame(kind, flags, stream, payload=b""):
-    return (len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
-            + payload)
-
-
 def http2(port, path, n):
     """Asks n times at once, on streams of one connection; their statuses in this order."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        head = b"\x82\x86\x04%c%s\x01\x04test" % (len(path), path)  # HPACK: GET, http, path, host
-        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
-                           + b"".join(frame(1, 5, 2 * i + 1, head) for i in range(n)))
-        found, file = {}, connection.makefile("rb")
-        while len(found) < n:
-            start = file.read(9)
-            body = file.read(int.from_bytes(start[:3], "big"))
-            if start[3] == 1:  # HEADERS begins with the status: 200 is in HPACK's own table
-                found[int.from_bytes(start[5:], "big")] = 200 if body[0] == 0x88 else int(body[2:5])
-    return [found[stream] for stream in sorted(found)]
+    with Http2(port) as connection:
+        for i in range(n):
+            connection.ask(2 * i + 1, path)
+        return [status for _, status in sorted(connection.status() for _ in range(n))]
 
 
 def test_N1_streams_of_http2_are_requests(module):
@@ -192,6 +179,31 @@ def test_N1_streams_of_http2_wait_each_for_itself(module):
     with Nginx(module, zone, where, listen=" http2") as nginx:
         assert http2(nginx.port, b"/?k=a", 20) == [200] * 20
         assert nginx.logged("delaying request") > 0
+
+
+def test_N1_bodies_of_http2_come_while_their_streams_wait(module):
+    """Before, in the middle of and after the wait, and not at all."""
+    zone = "weir_req_zone $arg_k zone=one:1m rate=2r/s;"
+    where = """location / { weir_req zone=one burst=20; proxy_pass http://unix:{folder}/backend;
+                            client_body_in_single_buffer on; proxy_set_header Body $request_body; }
+            """
+    with nginx_with(module, None, zone, where, listen=" http2") as nginx, Backend(nginx) as backend:
+        with Http2(nginx.port) as connection:
+            with nginx.stopped():
+                for stream in (1, 3, 5, 7):
+                    connection.ask(stream, b"/?k=a", method=b"\x83", ends=False)
+                connection.send(0, 1, 3, b"whole")
+                connection.send(0, 0, 5, b"in two")
+            until("they wait", lambda: nginx.logged("delaying request") == 3, 60)
+            connection.leave(7)
+            connection.send(0, 1, 1, b"first")
+            connection.send(0, 1, 5, b" pieces")
+            for stream, body in [(1, b"first"), (3, b"whole"), (5, b"in two pieces")]:
+                asked = backend.accept()
+                assert b"\r\nBody: %s\r\n" % body in backend.head, backend.head
+                backend.answer(asked)
+                assert connection.status() == (stream, 200)
+        assert not backend.is_asked()
 
 
 def test_N1_the_status_page_counts_what_zones_answer(module):

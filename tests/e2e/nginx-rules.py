@@ -215,6 +215,19 @@ def test_N4_pages_and_variables(module):
         assert nginx.get("/").headers["what"] == " granted "
 
 
+def test_N5_the_level_goes_to_the_upstream(module):
+    server = """location / { proxy_set_header Weir-Level $weir_level;
+                             proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, RULES, HTTP, server) as nginx, Backend(nginx) as backend:
+        levels = []
+        for _ in range(5):
+            ask = nginx.send("/", X_Client="ann")
+            backend.answer(backend.accept())
+            assert ask.answer().status == 200
+            levels.append(re.search(rb"\r\nWeir-Level: (\d)\r\n", backend.head).group(1))
+        assert levels == [b"0", b"0", b"1", b"1", b"2"], levels
+
+
 def test_N4_a_rule_in_shadow_is_named(module):
     rules = """version: 1
 rules:

@@ -105,6 +105,26 @@ def test_N4_guards_let_requests_wait_by_priority(module):
         assert b'"in_flight":0' in nginx.get("/status").body
 
 
+def test_N4_guards_let_requests_wait_by_weight(module):
+    """Of every four turns the one who comes first has one, and the other three."""
+    rules = QUEUE.replace('priority: "{arg.p}"', 'class: "{arg.c}"').replace("queue: 4", "queue: 8")
+    rules = rules.replace("order: priority", "order: weighted, weights: { gold: 3, free: 1 }")
+    with nginx_with(module, rules, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
+        asks = [nginx.send("/")]
+        connection, order = backend.accept(), []
+        for n, name in enumerate(["free"] * 4 + ["gold"] * 4, 1):
+            asks.append(nginx.send("/?c=" + name))
+            queued(nginx, n)
+        for _ in range(8):
+            backend.answer(connection)
+            connection = backend.accept()
+            order.append(re.search(rb"c=(\w+)", backend.head).group(1))
+        backend.answer(connection)
+        assert [ask.answer().status for ask in asks] == [200] * 9
+        assert order[:4].count(b"gold") == 3, order
+        assert order[4:].count(b"gold") == 1, order
+
+
 def test_N4_a_client_that_leaves_the_queue(module):
     with nginx_with(module, QUEUE, HTTP, PROXY, log="info") as nginx, Backend(nginx) as backend:
         first = nginx.send("/")

@@ -90,6 +90,43 @@ class Ask:
         self.socket.close()
 
 
+class Http2:
+    """A connection whose streams are 1, 3, 5, ..."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.file = self.socket.makefile("rb")
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        self.send(4, 0, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, kind, flags, stream, payload=b""):
+        self.socket.sendall(len(payload).to_bytes(3, "big") + bytes([kind, flags])
+                            + stream.to_bytes(4, "big") + payload)
+
+    def ask(self, stream, path, method=b"\x82", ends=True):
+        """In HPACK: GET (or \\x83: POST), http, path, host."""
+        self.send(1, 5 if ends else 4, stream,
+                  method + b"\x86\x04%c%s\x01\x04test" % (len(path), path))
+
+    def leave(self, stream):
+        self.send(3, 0, stream, b"\0\0\0\x08")
+
+    def status(self):
+        """Of the next stream that is answered, after its number."""
+        while True:
+            start = self.file.read(9)
+            body = self.file.read(int.from_bytes(start[:3], "big"))
+            if start[3] == 1:  # HEADERS begins with the status: 200 is in HPACK's own table
+                return int.from_bytes(start[5:], "big"), 200 if body[0] == 0x88 else int(body[2:5])
+
+
 class Nginx(Running):
     """nginx, ready when the constructor returns.  Without a module it is nginx's own."""
 
@@ -268,7 +305,8 @@ def is_shutting_down(pid):
 
 
 class Backend:
-    """Behind nginx, on a socket in its folder or another: accepts, and answers when told to."""
+    """Behind nginx, on a socket in its folder or another: accepts, and answers when told to.  The
+    last request that it has accepted is `head`."""
 
     def __init__(self, nginx, folder=None):
         path = os.path.join(folder or nginx.folder, "backend")
@@ -291,8 +329,9 @@ class Backend:
         """A request that has come through."""
         connection = self.socket.accept()[0]
         connection.settimeout(60)
-        while b"\r\n\r\n" not in connection.recv(65536):
-            pass
+        self.head = connection.recv(65536)
+        while b"\r\n\r\n" not in self.head:
+            self.head += connection.recv(65536)
         return connection
 
     def answer(self, connection):

@@ -3,6 +3,8 @@
 the client gets or does."""
 import contextlib
 import json
+import os
+import signal
 import socket
 import time
 
@@ -52,6 +54,31 @@ def test_N5_a_page_instead_of_an_error_hides_nothing(module):
     assert opens(module, pages, b"", 200)
     answer = b"HTTP/1.0 500 No\r\nContent-Length: 0\r\n\r\n"
     assert opens(module, pages.replace("502", "500") + "proxy_intercept_errors on;", answer, 200)
+
+
+def test_N5_a_guard_is_left_once_however_nginx_answers(module):
+    """By a redirect inside, a page, from its cache, after a kill."""
+    http = HTTP + "proxy_cache_path cache keys_zone=c:1m;"
+    server = """location / { try_files /none /other.html; } location = /other.html { }
+                location /page { error_page 502 =200 /other.html; proxy_pass http://unix:/none; }
+                location /cached { proxy_cache c; proxy_cache_valid 1h;
+                                   proxy_pass http://unix:{folder}/backend; }
+                location /held { proxy_pass http://unix:{folder}/backend; }""" + STATUS
+    rules = "version: 1\nguards: [{ name: backend, concurrency: 1 }]\n"
+    with nginx_with(module, rules, http, server, kills=True) as nginx, Backend(nginx) as backend:
+        answer = b"HTTP/1.0 200 Yes\r\nContent-Length: 0\r\n\r\n"
+        assert exchange(nginx, backend, answer, "/cached").status == 200
+        for path in ["/", "/page", "/cached"] * 2:
+            assert nginx.get(path).status == 200, path
+            assert guard_of(nginx)["in_flight"] == 0, path
+        held = nginx.send("/held"), backend.accept()
+        assert nginx.get("/").status == 503
+        worker, = nginx.workers()
+        os.kill(worker, signal.SIGKILL)
+        until("another runs", lambda: nginx.workers() not in ([], [worker]), 60)
+        assert held[0].answer().status is None
+        until("it is let in", lambda: nginx.get("/").status == 200, 60)
+        assert guard_of(nginx)["in_flight"] == 0
 
 
 def learns(module, adaptive, answer, status):

@@ -49,8 +49,9 @@ def test_N2_a_client_that_leaves_frees_its_place(module):
 
 def test_N2_streams_of_http2_count(module):
     """Each for itself, as with limit_conn."""
-    for http, server in [(ZONE, "location / { weir_conn c 2; weir_conn_status 503; %s }" % PROXY),
-                         (ZONE.replace("weir", "limit"), "location / { limit_conn c 2; %s }" % PROXY)]:
+    weirs = "location / { weir_conn c 2; weir_conn_status 503; %s }" % PROXY
+    for http, server in [(ZONE, weirs), (ZONE.replace("weir", "limit"),
+                                         weirs.replace("weir", "limit"))]:
         with nginx_with(module, None, http, server, listen=" http2") as nginx, \
                 Backend(nginx) as backend, Http2(nginx.port) as connection:
             held = []

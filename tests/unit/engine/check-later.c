@@ -389,7 +389,7 @@ TEST(test_N4_one_that_is_cancelled_does_not_wait_elsewhere)
         weir_exit(weir_guard_find(weir_table_of(weir), "g"), &in_g[i], WEIR_SUCCEEDED, NOW);
     assert_int_equal(weir_check_poll(weir, NOW), 0);
     assert_true(cancels.turned && cancelled.turned);
-    assert_refused_by_guard(cancelled.visit, "h", WEIR_CANCELLED);
+    assert_refused_by_guard(cancelled.visit, "g", WEIR_CANCELLED);
 }
 
 /* Its turn comes in the last nanosecond of its time, and another guard is busy. */

@@ -4,9 +4,10 @@
 
 #include "redis-module/redis-api.h"
 
-redis_verb verb_throttle;                                          /* cl-throttle.c */
-redis_verb verb_take, verb_peek, verb_give, verb_draw, verb_repay; /* verbs.c */
-redis_verb verb_reset, verb_info, verb_clock;                      /* verbs.c */
+redis_verb verb_throttle;                     /* cl-throttle.c */
+redis_verb verb_take, verb_peek, verb_give;   /* verbs.c */
+redis_verb verb_draw, verb_repay;             /* draw-verbs.c */
+redis_verb verb_reset, verb_info, verb_clock; /* key-verbs.c */
 
 /* There is something else under the key. */
 int reply_foreign(struct redis_context *context);

@@ -40,7 +40,7 @@ static const struct row rows[] = {
     { "weir.draw", "write deny-oom fast getkeys-api", "write fast weir",
       "Takes units for a node to spend by itself.", verb_draw, -5, 1,
       REDIS_SPEC_WRITES | REDIS_SPEC_INCOMPLETE },
-    { "weir.repay", "write fast getkeys-api", "write fast weir",
+    { "weir.repay", "write deny-oom fast getkeys-api", "write fast weir",
       "Units that were drawn and not spent count again.", verb_repay, -5, 1,
       REDIS_SPEC_WRITES | REDIS_SPEC_INCOMPLETE },
     { "weir.reset", "write fast", "write fast weir", "Makes keys fresh.", verb_reset, -2, -1,

@@ -19,7 +19,11 @@ enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_READ = 1 << 0, REDIS_WRITE = 1 << 1 };
 enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_STRING = 1 };
 enum { REDIS_API_VERSION = 1 };
-enum { REDIS_IN_CLUSTER = 1 << 5, REDIS_APPENDS = 1 << 6 }; /* to a file; of GetContextFlags */
+enum { /* of GetContextFlags */
+       REDIS_IN_CLUSTER = 1 << 5,
+       REDIS_APPENDS = 1 << 6, /* to a file */
+       REDIS_IS_FULL = 1 << 10,
+};
 enum { REDIS_EVENT_ROLE = 0, REDIS_EVENT_FORK = 13 };
 enum { REDIS_SIGNALS_ITSELF = 1 << 1 }; /* SetModuleOptions: closing a key tells nobody */
 

@@ -48,6 +48,16 @@ static bool open_all(struct call *c, int mode)
     return call_read(c) && call_find_receipt(c) && call_open(c, mode);
 }
 
+/* A receipt is a key more.  When memory is full Redis refuses commands that take; others have to
+ * look by themselves.  False: that was answered. */
+static bool has_room(const struct call *c)
+{
+    if (c->id == NULL || (redis.GetContextFlags(c->context) & REDIS_IS_FULL) == 0)
+        return true;
+    redis.ReplyWithError(c->context, "OOM command not allowed when used memory > 'maxmemory'.");
+    return false;
+}
+
 int verb_take(struct redis_context *context, struct redis_string **words, int n)
 {
     struct call *c = call_begin(context, words, n);
@@ -86,7 +96,8 @@ int verb_give(struct redis_context *context, struct redis_string **words, int n)
     if (redis.IsKeysPositionRequest(context))
         return call_say_keys(context, words, n, REDIS_SPEC_WRITES);
     c->verb = WEIR__RECEIPT_GIVE;
-    if (!open_all(c, REDIS_READ | REDIS_WRITE))
+    if (!call_read(c) || !has_room(c) || !call_find_receipt(c) ||
+        !call_open(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
     for (size_t i = 0; i < c->items && !c->repeated; i++) {
         struct item *it = &c->item[i];

@@ -518,6 +518,10 @@ def test_out_of_memory(module):
         assert r("CL.THROTTLE", "c", 1, 1, 1).startswith("OOM")
         assert r("WEIR.PEEK", "k", "5/1h", "COST", 0)[2] == 4
         assert r("WEIR.GIVE", "k", "5/1h") == "OK"
+        for new in (("WEIR.GIVE", "k", "5/1h", "ID", "{k}id"),
+                    ("WEIR.REPAY", "k", "5/1h", "DEMAND", "{k}demand", "DRAWN", 1)):
+            assert r(*new).startswith("OOM"), new
+        assert r("DBSIZE") == 1
 
 
 def test_in_transactions_and_scripts(module):

@@ -74,7 +74,8 @@ static void wide_limit(char *out, size_t size, int kind)
 {
     static const char *const names[] = { "gcra",         "token-bucket", "leaky-bucket",
                                          "leaky-bucket", "fixed-window", "sliding-window",
-                                         "sliding-log",  "calendar",     "smooth" };
+                                         "sliding-log",  "calendar",     "smooth",
+                                         "warm-up" };
     static const char *const units[] = { "us", "us", "ms", "s", "h", "ns" };
     char rest[64] = "";
 
@@ -132,8 +133,11 @@ static void random_limit(char *out, size_t size, int kind)
         snprintf(out, size, "%d/%s zone=%s", count, one_in(2) ? "day" : "month",
                  one_in(2) ? "Europe/Berlin" : "UTC");
         return;
-    default:
+    case 8:
         snprintf(out, size, "smooth %d/%s burst %d", count, period, burst);
+        return;
+    default:
+        snprintf(out, size, "warm-up %d/%s warmup=%dms", count, period, 1 << burst);
     }
 }
 
@@ -156,9 +160,10 @@ static int kind_of(const struct account *a)
 {
     static const char *const names[] = { "gcra",        "token-bucket", "leaky-bucket",
                                          NULL,          "fixed-window", "sliding-window",
-                                         "sliding-log", "calendar",     "smooth" };
+                                         "sliding-log", "calendar",     "smooth",
+                                         "warm-up" };
 
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 10; i++)
         if (names[i] && strcmp(names[i], a->plan.algo->name) == 0)
             return i == 2 && a->plan.limit.queue != 0 ? 3 : i;
     return 0;
@@ -171,7 +176,7 @@ static void open_accounts(void)
         free(a->state);
         *a = (struct account){ 0 };
         snprintf(a->name, sizeof(a->name), "{%" PRIu64 "}%d", seed_of_round, i);
-        set_limit(a, int_between(0, 8));
+        set_limit(a, int_between(0, 9));
         a->before = a->plan;
         a->state = calloc(1, a->plan.state_size);
     }
@@ -624,7 +629,7 @@ static void race(void)
 
     asked = NULL;
     snprintf(a->name, sizeof(a->name), "race-%" PRIu64, seed_of_round);
-    set_limit(a, int_between(0, 8));
+    set_limit(a, int_between(0, 9));
     void *state = calloc(1, a->plan.state_size);
     check(redis_scripts_clock(&scripts, now, &error), &error);
     for (int i = 0; i < CALLERS; i++) {

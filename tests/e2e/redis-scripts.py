@@ -44,8 +44,8 @@ def meter_terms(head, price, capacity):
     return short(price) + short(capacity) + short(1000) + head_terms(head, 0)
 
 
-def window_terms(head, count, period):
-    return short(1, 4) + short(count) + short(period) + head_terms(head, 9) + b"\0"
+def window_terms(head, count, period, cost=1):
+    return short(cost, 4) + short(count) + short(period) + head_terms(head, 9) + b"\0"
 
 
 class Scripts:
@@ -98,6 +98,17 @@ def test_scripts_and_module_share_keys(module):
                 granted += scripts.take(r, name, name) if i % 2 else r("WEIR.TAKE", name, limit)[0]
             assert granted == 10, (name, granted)
             assert r("WEIR.INFO", name)[7] == 0
+
+
+def test_a_window_counts_across_its_bytes(module):
+    """The script writes one byte of the count, or all of them if another changes too."""
+    limit, period, left = "fixed-window 70000/1000d", 24000 * HOUR, 70000
+    with Redis(module) as r:
+        head = head_of(r, limit, 17)
+        for cost in (1, 254, 1, 1, 254, 1, 255, 1, 300, 64466, 1, 1, 1):
+            r.ok("EVAL", text_of("window"), 1, "k", window_terms(head, 70000, period, cost))
+            left -= cost
+            assert r("WEIR.PEEK", "k", limit, "COST", 0)[2] == left, (cost, left)
 
 
 def test_replicas_get_the_resulting_state(module):

@@ -73,12 +73,11 @@ def test_a_server_whose_table_is_cut_says_so(weir):
                     client("CL.THROTTLE", "k%d" % i, "5", "5", "60")
                 except (EOFError, OSError):
                     break
-            assert server.process.wait(timeout=60) == 2
-            said = server.complaints()
+            server.process.wait(timeout=60)
+            server.stop(expect=2)
+            said = server.stop_said
             assert "%s was cut by another program" % table in said, said
             client.close()
-            server.process.stdout.close()
-            server.errors.close()
             done = run(weir, "serve", "--table", table, "--resp", "127.0.0.1:0", "--http", "")
             assert done.returncode == 2 and "too short" in done.stderr, done
 

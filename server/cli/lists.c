@@ -116,7 +116,7 @@ const struct weir__command weir__cmd_lists = {
     .arguments = "[options] [LIST | --add|--remove LIST ATTRIBUTE ENTRY...]",
     .help =
         "Shows the lists, or the first 1000 entries of one. Changes take effect at once and are "
-        "kept with the table file.\n"
+        "kept with the table file. nginx reads its lists from its own rule file.\n"
         "\n"
         "  weir lists deny\n"
         "  weir lists --add deny ip 203.0.113.0/24 198.51.100.7\n"

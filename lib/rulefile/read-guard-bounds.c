@@ -25,10 +25,10 @@ static const char *const *order_words(void)
 /* clang-format off */
 static const struct weir__row queue_rows[] = {
     { "queue", DRAFT(queue), WEIR__ROW_COUNT, 1, WEIR__QUEUE_MAX, 1024,
-      .text = "This many may wait at the server; nobody unless this or wait is written" },
+      .text = "This many may wait at the server; nobody unless this, wait or shed is written" },
     { "wait", DRAFT(wait), WEIR__ROW_TIME, 1, 3600 * WEIR_SECOND, WEIR_SECOND,
-      .text = "No enter waits longer, whatever it asks for; nobody waits unless this or queue is "
-              "written; { high: 200ms }: only the important" },
+      .text = "No enter waits longer, whatever it asks for; nobody waits unless this, queue or shed "
+              "is written; { high: 200ms }: only the important" },
     { "order", DRAFT(order), WEIR__ROW_WORD, .words = order_words,
       .text = "The order of turns; weighted: classes in turn, by their weights" },
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/fleet/node-reports.h"
 #include "cluster/redis/thread.h"
 #include "wire/resp-reply.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cluster/fleet/centre-asks.h"
+#include "cluster/fleet/node-reports.h"
 #include "server/cli/ask-redis.h"
 
 struct weir__shared_options {

@@ -2,7 +2,7 @@
 #ifndef WEIR_SERVER_FLEET_JSON_H
 #define WEIR_SERVER_FLEET_JSON_H
 
-#include "cluster/fleet/centre-asks.h"
+#include "cluster/fleet/node-reports.h"
 
 void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centre_version *version);
 /* The member "rules". */

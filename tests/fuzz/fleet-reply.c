@@ -5,9 +5,9 @@
  */
 #include "fuzz/fuzz.h"
 
-#include "cluster/fleet/centre-asks.h"
 #include "cluster/fleet/lock.h"
 #include "cluster/fleet/member-shares.h"
+#include "cluster/fleet/node-reports.h"
 #include "cluster/fleet/notes.h"
 
 enum { REPLY_MAX = 4096 };

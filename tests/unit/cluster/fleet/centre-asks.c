@@ -64,32 +64,6 @@ TEST(test_D6_no_list)
     assert_int_equal(weir__centre_number(&list), 0);
 }
 
-TEST(test_D6_nodes_and_what_is_left_over)
-{
-    struct weir__centre_report r;
-    struct weir__centre_list list = list_of("*9\r\n:100\r\n$1\r\na\r\n:90\r\n:2\r\n:3\r\n$2\r\nno"
-                                            "\r\n:1\r\n:-1\r\n:7\r\n");
-
-    assert_int_equal(weir__centre_number(&list), 100);
-    assert_true(weir__centre_next_report(&list, &r));
-    assert_fields(r, (time_us, 90), (runs, 2), (refused, 3), (weight, 1), (part, -1));
-    assert_text(r.node, "a");
-    assert_text(r.why, "no");
-    assert_false(weir__centre_next_report(&list, &r));
-}
-
-TEST(test_D6_a_report_from_before_the_clock_was_set_back)
-{
-    const struct weir__centre_report hour_ahead = { .time_us = (int64_t)7200 * 1000000 },
-                                     just_now = { .time_us = (int64_t)3600 * 1000000 };
-    const int64_t now = (int64_t)3600 * 1000000;
-
-    assert_true(weir__centre_age(&hour_ahead, now) >= 0);
-    assert_true(weir__centre_is_silent(&hour_ahead, now));
-    assert_int_equal(weir__centre_age(&just_now, now), 0);
-    assert_false(weir__centre_is_silent(&just_now, now));
-}
-
 TEST(test_D6_words_of_a_change)
 {
     struct weir__centre_put put;

@@ -1,0 +1,36 @@
+/* node-reports.h -- what each node reports to centre.lua, as operators see it. */
+#ifndef WEIR_CLUSTER_FLEET_NODE_REPORTS_H
+#define WEIR_CLUSTER_FLEET_NODE_REPORTS_H
+
+#include "cluster/fleet/centre-asks.h"
+#include "weir-fleet.h"
+
+/* A node that has not been heard for this long polls no more. */
+#define WEIR__CENTRE_SILENT (10 * WEIR_SECOND)
+
+struct weir__centre_report {
+    struct weir__text node, why;
+    int64_t time_us; /* 0: its rules are its own, and it has never reported */
+    int64_t runs, refused;
+    int64_t weight, part; /* -1: it is no member now */
+    bool shares_name;     /* with another host */
+};
+/* Of `nodes`, behind the time; false: that was the last. */
+bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centre_report *out);
+
+/* Since it has last reported.  A report from the future is from before Redis's clock was set back,
+ * as a node that is there would have reported since: it is as old as it is ahead. */
+weir_time weir__centre_age(const struct weir__centre_report *report, int64_t now_us);
+bool weir__centre_is_silent(const struct weir__centre_report *report, int64_t now_us);
+
+/* Of `list`, then of `nodes`. */
+void weir__centre_status_versions(struct weir_fleet_status *out, struct weir__centre_list *list);
+void weir__centre_status_nodes(struct weir_fleet_status *status, struct weir__centre_list *list);
+
+/* Of `nodes`: whether one of this name follows the rules.  `names` gets the names of those that do,
+ * as many as fit. */
+#define WEIR__CENTRE_NAMES 160
+bool weir__centre_follows(struct weir__centre_list *list, const char *node,
+                          char names[WEIR__CENTRE_NAMES]);
+
+#endif

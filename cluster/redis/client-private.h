@@ -1,7 +1,7 @@
 /* client-private.h -- what the files of the client share.
  *
  *   client.c            asks from their coming to their answer; replies; the turn
- *   error-replies.c     errors after which an ask is sent again
+ *   retry.c             errors after which an ask is sent again
  *   node-connections.c  nodes, their connections and their queues
  *   cluster-map.c       which node has which slots: Cluster, Sentinel, several seeds
  *   dues.c              the asks by the moment they are due
@@ -95,8 +95,7 @@ weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base
                                int step);
 uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */
 
-/* error-replies.c -- an error.  True: the ask goes on, and the error is none of the asker's
- * business. */
+/* retry.c -- an error.  True: the ask goes on, and the error is none of the asker's business. */
 bool weir__redis_retry(struct weir__redis_client *client, struct weir__redis_conn *conn,
                        struct weir__redis_ask *ask, const struct weir__resp_value *error,
                        weir_time now);

@@ -1,4 +1,4 @@
-/* error-replies.c -- errors of Redis that say "elsewhere" or "not now": the ask is sent again.
+/* retry.c -- errors of Redis that say "elsewhere" or "not now": the ask is sent again.
  *
  *     MOVED, ASK       to the node that is named, the first times at once
  *     TRYAGAIN, ...    after a rest, which doubles each time; READONLY also on another connection

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "cluster/fleet/node-reports.h"
 #include "cluster/redis/thread.h"
+#include "cluster/redis/trouble.h"
 #include "wire/resp-reply.h"
 
 _Static_assert(sizeof(((struct weir_fleet_version *)0)->author) == WEIR__CENTRE_AUTHOR &&

@@ -33,9 +33,6 @@ struct weir__redis_answer {
     bool maybe_done;         /* an earlier try was lost, and may have been carried out */
 };
 
-/* What an answer's `why` tells: "does not answer", or "answers with an error". */
-const char *weir__redis_trouble(const char *why);
-
 struct weir__redis_node;
 struct weir__redis_conn;
 

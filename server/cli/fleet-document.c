@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "cluster/redis/trouble.h"
 #include "server/base/complain.h"
 
 #define ASK_MAX (5 * WEIR_SECOND)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/redis/trouble.h"
 #include "server/base/buffer.h"
 #include "server/base/complain.h"
 #include "server/base/human-numbers.h"

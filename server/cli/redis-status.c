@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/redis/trouble.h"
 #include "server/base/buffer.h"
 #include "server/base/complain.h"
 #include "server/base/safe-text.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "cluster/redis/trouble.h"
 #include "server/base/complain.h"
 #include "server/cli/ask-redis.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cluster/redis/ask.h"
+#include "cluster/redis/trouble.h"
 #include "server/base/complain.h"
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/net/mailbox.h"

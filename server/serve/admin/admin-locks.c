@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "cluster/agent/operators.h"
-#include "cluster/redis/ask.h"
+#include "cluster/redis/trouble.h"
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/fleet.h"

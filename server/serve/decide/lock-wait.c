@@ -8,7 +8,7 @@
 #include "base/base.h"
 #include "cluster/agent/operators.h"
 #include "cluster/fleet/lock-calls.h"
-#include "cluster/redis/ask.h"
+#include "cluster/redis/trouble.h"
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/fleet.h"
 #include "server/serve/net/mailbox.h"

@@ -1,12 +1,12 @@
-/* hearing.h -- whether Redis is silent, as the agent of a host finds out by its beats: pure
+/* redis-silence.h -- whether Redis is silent, as the agent of a host finds out by its beats: pure
  * numbers.
  *
  * Silent for long, the host is alone: its shares begin, and purses are asked no more.  They are
  * asked for a while longer than that takes, so that a stopped agent needs nobody to notice it.  An
  * agent that was stopped itself, or got no time, has not asked meanwhile: that is no silence.
  */
-#ifndef WEIR_CLUSTER_FLEET_HEARING_H
-#define WEIR_CLUSTER_FLEET_HEARING_H
+#ifndef WEIR_CLUSTER_FLEET_REDIS_SILENCE_H
+#define WEIR_CLUSTER_FLEET_REDIS_SILENCE_H
 
 #include "weir.h"
 

@@ -1,7 +1,7 @@
-/* hearing.c -- when Redis is silent, and when it only was not asked. */
+/* redis-silence.c -- when Redis is silent, and when it only was not asked. */
 #include "unit/test.h"
 
-#include "cluster/fleet/hearing.h"
+#include "cluster/fleet/redis-silence.h"
 #include "unit/fixture.h"
 
 #define MS WEIR_MILLISECOND

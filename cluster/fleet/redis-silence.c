@@ -1,5 +1,5 @@
-/* hearing.c -- whether Redis is silent, as the agent of a host finds out by its beats. */
-#include "cluster/fleet/hearing.h"
+/* redis-silence.c -- whether Redis is silent, as the agent of a host finds out by its beats. */
+#include "cluster/fleet/redis-silence.h"
 
 #define SILENCE (450 * WEIR_MILLISECOND) /* two beats, and some */
 #define UNTIL   (700 * WEIR_MILLISECOND) /* purses are asked, after the last answer */

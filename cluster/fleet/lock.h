@@ -3,8 +3,8 @@
  *     (lock, event, now) -> (lock', the ask to send)
  *
  * The driver sends what the step says to lock.lua, one ask at a time, brings back the answer or the
- * news that there is none, and comes again at `due`.  lock-calls.c is one with a thread that waits;
- * tests/property/fleet-lock.c is another, with a random network.
+ * news that there is none, and comes again at `due`.  lock-blocking.c is one with a thread that
+ * waits; tests/property/fleet-lock.c is another, with a random network.
  *
  *     waiting   asks again and again, more often the nearer its turn is; over at its deadline
  *     held      until a moment of this node's clock that is before the one by Redis's clock: it

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 #include "cluster/agent/operators.h"
-#include "cluster/fleet/lock-calls.h"
+#include "cluster/fleet/lock-send.h"
 #include "cluster/redis/trouble.h"
 #include "server/serve/decide/fair-use.h"
 #include "server/serve/fleet.h"

@@ -1,6 +1,6 @@
-/* lock-calls.h -- asks to lock.lua that go on their way while the caller does something else. */
-#ifndef WEIR_CLUSTER_FLEET_LOCK_CALLS_H
-#define WEIR_CLUSTER_FLEET_LOCK_CALLS_H
+/* lock-send.h -- asks to lock.lua that go on their way while the caller does something else. */
+#ifndef WEIR_CLUSTER_FLEET_LOCK_SEND_H
+#define WEIR_CLUSTER_FLEET_LOCK_SEND_H
 
 #include "cluster/fleet/lock.h"
 #include "cluster/redis/thread.h"

@@ -1,5 +1,5 @@
-/* lock-calls.c -- the locks of weir-redis.h: lock.c driven by a caller that waits. */
-#include "cluster/fleet/lock-calls.h"
+/* lock-blocking.c -- the locks of weir-redis.h: lock.c driven by a caller that waits. */
+#include "cluster/fleet/lock-send.h"
 
 #include <stdio.h>
 #include <string.h>

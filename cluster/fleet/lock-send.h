@@ -17,6 +17,9 @@ struct weir__lock_call {
 void weir__lock_call(struct weir_redis *redis, struct weir__lock_call *call,
                      const struct weir__lock_ask *ask, weir_time timeout);
 
+/* A result without an answer. */
+void weir__lock_say_why(struct weir_redis_lock_result *result, enum weir_redis_outcome outcome,
+                        struct weir__text why);
 /* The event that a result is; a reply that is an error counts as none. */
 struct weir__lock_event weir__lock_event_of(const struct weir_redis_lock_result *result);
 /* An id for one attempt: host and process are for people to read, the rest makes it the only one.

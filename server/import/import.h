@@ -10,6 +10,7 @@
  *     locations.c          the requests that reach some of them, as conditions
  *     servers.c            the same of ports and servers
  *     limit-directives.c   zones and their uses, from top to bottom
+ *     refused-rules.c      a rule that a rule file could not have is left out
  *     differences.c        where rules decide differently
  *     write.c              rules and guards as YAML
  *     import.c             memory and notes
@@ -247,6 +248,9 @@ struct weir__imported {
 void weir__import_write_one(const struct weir__imported *rule, struct weir__buffer *out);
 void weir__import_write(const struct weir__import *import, const struct weir__imported *rules,
                         const struct weir__imported *guards, struct weir__buffer *out);
+
+/* refused-rules.c -- false, and a note: Weir would refuse the rule. */
+bool weir__import_can_be_read(struct weir__import *import, const struct weir__imported *rule);
 
 /* --------------------------------------------------------- differences.c ---- */
 

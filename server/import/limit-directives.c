@@ -250,25 +250,6 @@ static const char *name_of(const struct work *w, struct zone *zone)
                : weir__import_text(w->import, "%s.%zu", zone->rules, zone->n_rules);
 }
 
-/* Rules are stricter than nginx about some texts. */
-static bool can_be_read(struct work *w, const struct weir__imported *rule)
-{
-    struct weir__buffer text = { 0 };
-    struct weir_rules *rules = NULL;
-    struct weir_error error = { 0 };
-
-    weir__buffer_format(&text, "version: 1\n%s:\n", rule->limit != NULL ? "rules" : "guards");
-    weir__import_write_one(rule, &text);
-    int code =
-        text.failed ? WEIR_NO_MEMORY : weir_rules_parse(&rules, text.bytes, text.len, NULL, &error);
-    weir_rules_destroy(rules);
-    weir__buffer_free(&text);
-    if (code != WEIR_OK)
-        weir__import_note(w->import, rule->at, true, "the rule would be wrong, and is left out: %s",
-                          error.text);
-    return code == WEIR_OK;
-}
-
 static void add_rule(struct work *w, const struct use *use, const char *limit,
                      const struct weir__case *key, const struct weir__region *region)
 {
@@ -293,7 +274,7 @@ static void add_rule(struct work *w, const struct use *use, const char *limit,
                                      .most = use->most < PERMITS_MAX ? use->most : PERMITS_MAX,
                                      .shadow = use->dry,
                                      .conditions = conditions };
-    if (!can_be_read(w, rule))
+    if (!weir__import_can_be_read(w->import, rule))
         return;
     **end = rule;
     *end = &rule->next;

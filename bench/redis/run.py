@@ -160,7 +160,7 @@ def loads_of(redis, cell):
     usual = {name: script(redis, "bench/serve", name + ".lua")
              for name in ("token-bucket", "fixed-window", "sorted-set")}
     ours = {name: script(redis, "cluster/account", name + ".lua")
-            for name in ("meter", "window", "log")}
+            for name in ("meter", "window", "sliding-log")}
     bucket = head_of(redis, "gcra 1/100s burst 10000", 17)  # no key expires during a run
     window = head_of(redis, "fixed-window 1000000/1000s", 17)
     log = head_of(redis, "sliding-log 100/60s", 31)
@@ -177,7 +177,7 @@ def loads_of(redis, cell):
                                       terms([(1, 4), (1000000, 7), (10**9, 7)], window, 9) +
                                       b"\0"]),
         "usual-log": Load(redis, ["EVALSHA", usual["sorted-set"], 1, None, 100, 60000]),
-        "script-log": Load(redis, ["EVALSHA", ours["log"], 1, None, log,
+        "script-log": Load(redis, ["EVALSHA", ours["sliding-log"], 1, None, log,
                                    struct.pack("<4q", 1, 100, 60000000, 5), 60002], 2),
     }
     if cell:

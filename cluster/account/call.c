@@ -5,7 +5,7 @@
 
 #include "wire/resp-reply.h"
 
-#define SCRIPTS(X) X(meter) X(window) X(log) X(decide) X(read) X(swap) X(reset)
+#define SCRIPTS(X) X(meter) X(window) X(sliding_log) X(decide) X(read) X(swap) X(reset)
 #define DECLARE(name)                                               \
     extern const char weir__lua_##name[], weir__lua_##name##_sha[]; \
     extern const size_t weir__lua_##name##_len;

@@ -3,7 +3,7 @@
  * Nothing here has a socket: the caller sends a script and its words, and brings the reply back,
  * until it is done.  Most asks are done with the first reply, one round trip:
  *
- *     meter.lua, window.lua, log.lua   take from one account at once, or refuse
+ *     meter.lua, window.lua, sliding-log.lua   take from one account at once, or refuse
  *     decide.lua   the same for several accounts, all or nothing, and for sliding windows; draws,
  *                  pays back; gives back; waits for meters
  *     read.lua     looks; and begins where a script cannot decide: under another limit than before,
@@ -102,7 +102,7 @@ extern const struct weir__account_script weir__account_scripts[];
 enum weir__script {
     WEIR__SCRIPT_METER,
     WEIR__SCRIPT_WINDOW,
-    WEIR__SCRIPT_LOG,
+    WEIR__SCRIPT_SLIDING_LOG,
     WEIR__SCRIPT_DECIDE,
     WEIR__SCRIPT_READ,
     WEIR__SCRIPT_SWAP,

@@ -298,7 +298,7 @@ static void log_words(struct weir__account_call *call, const struct weir__accoun
     const struct weir__account_item *it = &call->items[0];
     struct numbers numbers = { .len = 0 };
 
-    weir__script_keys(call, WEIR__SCRIPT_LOG);
+    weir__script_keys(call, WEIR__SCRIPT_SLIDING_LOG);
     add(&numbers, it->ask.cost);
     sliding_numbers(it->plan, &numbers);
     weir__script_word(call, head->bytes, head->len);

@@ -217,7 +217,8 @@ def asks(r):
         ["EVALSHA", script(r, "meter"), 1, "k",
          scripts.meter_terms(meter, price, 5 * price)],
         ["EVALSHA", script(r, "window"), 1, "k", scripts.window_terms(window, 5, hour)],
-        ["EVALSHA", script(r, "log"), 1, "k", log, struct.pack("<4q", 1, 5, hour, 6), 3600002],
+        ["EVALSHA", script(r, "sliding-log"), 1, "k", log, struct.pack("<4q", 1, 5, hour, 6),
+         3600002],
     ]
     for verb in ("take", "give"):
         found += [["EVALSHA", decide, 1, "k", verb, 0, kind, *words]

@@ -53,12 +53,13 @@ class Scripts:
 
     def __init__(self, r):
         self.heads = {"meter": head_of(r, METER, 17), "window": head_of(r, WINDOW, 17),
-                      "log": head_of(r, LOG, 32)}
+                      "sliding-log": head_of(r, LOG, 32)}
         price = HOUR * 1000 // 10
         self.arguments = {
             "meter": [meter_terms(self.heads["meter"], price, 10 * price)],
             "window": [window_terms(self.heads["window"], 10, HOUR)],
-            "log": [self.heads["log"], struct.pack("<4q", 1, 10, HOUR, 6), HOUR // 1000 + 2]}
+            "sliding-log": [self.heads["sliding-log"], struct.pack("<4q", 1, 10, HOUR, 6),
+                            HOUR // 1000 + 2]}
 
     def words(self, name, key):
         return ["EVAL", text_of(name), 1, key, *self.arguments[name]]
@@ -74,7 +75,7 @@ class Scripts:
         return answer[1:8] == 7 * "\0"  # the first number, packed: below 128, or negative
 
 
-LIMITS = {"meter": METER, "window": WINDOW, "log": LOG}
+LIMITS = {"meter": METER, "window": WINDOW, "sliding-log": LOG}
 
 
 def test_D1_no_key_is_left_without_expiry(module):
@@ -92,7 +93,7 @@ def test_D1_no_key_is_left_without_expiry(module):
 def test_scripts_and_module_share_keys(module):
     with Redis(module) as r:
         scripts = Scripts(r)
-        for name, limit in (("meter", METER), ("log", LOG)):
+        for name, limit in (("meter", METER), ("sliding-log", LOG)):
             granted = 0
             for i in range(20):
                 granted += scripts.take(r, name, name) if i % 2 else r("WEIR.TAKE", name, limit)[0]
@@ -181,7 +182,7 @@ def test_another_limit_is_left_to_the_caller(module):
     with Redis(module) as r:
         scripts = Scripts(r)
         for name, limit in (("meter", "gcra 11/1h burst 10"), ("window", "fixed-window 11/1h"),
-                            ("log", "sliding-log 11/1h")):
+                            ("sliding-log", "sliding-log 11/1h")):
             r.ok("WEIR.TAKE", name, limit)
             before = r("GET", name)
             answer = scripts.take(r, name, name)

@@ -52,7 +52,7 @@ TEST(test_usual_asks_take_one_script)
         { "leaky-bucket 5/s queue 5", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "token-bucket 1009/1d burst 100000", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
         { "sliding-window 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "decide" },
-        { "sliding-log 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "log" },
+        { "sliding-log 5/s", WEIR__ACCOUNT_TAKE, 1, 0, "sliding_log" },
         { "5/s", WEIR__ACCOUNT_PEEK, 1, 0, "read" },
         { "5/s", WEIR__ACCOUNT_TAKE, 6, 0, "read" }, /* never */
         { "5/s", WEIR__ACCOUNT_TAKE, 0, 0, "read" }, /* nothing */

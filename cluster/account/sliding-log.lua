@@ -1,4 +1,5 @@
--- log.lua -- takes from one account (layout.h) of a sliding log at once, or refuses: the usual ask.
+-- sliding-log.lua -- takes from one account (layout.h) of a sliding log at once, or refuses: the
+-- usual ask.
 --
 --   KEYS[1]  the account
 --   ARGV     its head; packed as int64: cost, count, period, bytes of a stamp; its life in ms

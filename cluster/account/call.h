@@ -110,6 +110,9 @@ enum weir__script {
     WEIR__SCRIPTS
 };
 
+/* check-ask.c -- WEIR_INVALID: it is not to be sent. */
+int weir__account_check(const struct weir__account_call *call, struct weir_error *error);
+
 /* script-words.c -- the script to begin with, and its words. */
 void weir__script_begin(struct weir__account_call *call);
 /* How many keys it has: the accounts, the demand, the id. */

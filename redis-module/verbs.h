@@ -5,7 +5,7 @@
 #include "redis-module/redis-api.h"
 
 redis_verb verb_throttle;                     /* cl-throttle.c */
-redis_verb verb_take, verb_peek, verb_give;   /* verbs.c */
+redis_verb verb_take, verb_peek, verb_give;   /* take-verbs.c */
 redis_verb verb_draw, verb_repay;             /* draw-verbs.c */
 redis_verb verb_reset, verb_info, verb_clock; /* key-verbs.c */
 

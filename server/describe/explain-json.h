@@ -16,7 +16,7 @@ bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t
 bool weir__explain_json_begin(struct weir *weir, const struct weir_attr *attrs, size_t n,
                               const struct weir_ask *ask, bool applying, struct weir__buffer *out);
 
-/* unused-attributes.c -- the last two of these members. */
+/* explain-unused-attributes.c -- the last two of these members. */
 void weir__unused_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
                        struct weir__buffer *out);
 

@@ -4,10 +4,10 @@
  * their kinds and bounds, the answer.  The doors find verbs, read arguments and check roles by it;
  * WEIR.HELP, COMMAND, GET /v1, /openapi.json and the reference page are printed from it.
  *
- *     verbs.c     the rows
+ *     verb-table.c       the rows
  *     answer-members.c   the members of answers
- *     arguments.c      arguments: one reader for RESP words, JSON members and query parameters
- *     openapi.c   the rows as OpenAPI
+ *     arguments.c        arguments: one reader for RESP words, JSON members and query parameters
+ *     openapi.c          the rows as OpenAPI
  */
 #ifndef WEIR_SERVE_VERBS_H
 #define WEIR_SERVE_VERBS_H

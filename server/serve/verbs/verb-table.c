@@ -1,4 +1,4 @@
-/* verbs.c -- everything the server can be asked, one row each; how a row is found and printed.
+/* verb-table.c -- everything the server can be asked, one row each; how a row is found and printed.
  *
  * The verbs that come by the million are at the top: they are found first.
  */

@@ -1,5 +1,6 @@
-/* unused-attributes.c -- attributes of a request that no rule looks at, and the names that were
- * probably meant.  A value under another name matches nothing: the slip that is hardest to see. */
+/* explain-unused-attributes.c -- attributes of a request that no rule looks at, and the names that
+ * were probably meant.  A value under another name matches nothing: the slip that is hardest to
+ * see. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* verbs.c -- WEIR.TAKE, PEEK and GIVE: any limit, written out in the ask. */
+/* take-verbs.c -- WEIR.TAKE, PEEK and GIVE: any limit, written out in the ask. */
 #include "redis-module/verbs.h"
 
 #include "redis-module/call.h"

@@ -1,4 +1,5 @@
-/* check-refusal.c -- refusals: told, counted, and counted towards a ban. */
+/* check-refusal.c -- refusals: told, counted, and counted towards a ban.  Which of several rules is
+ * named is chosen by weigh in table/take-all.c. */
 #include <string.h>
 
 #include "engine/inquiry.h"

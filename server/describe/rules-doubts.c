@@ -1,4 +1,5 @@
-/* rules-doubts.c -- rules that are valid, but probably not meant so. */
+/* rules-doubts.c -- rules that are valid, but probably not meant so.  Attributes that a door lacks
+ * are warned of there: in nginx/rules.c, and by server/replay/report-notes.c for a log. */
 #include "server/describe/rules-doubts-private.h"
 
 #include <ctype.h>

@@ -74,11 +74,12 @@ bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *gu
 {
     struct weir__line *l = weir__line_find(weir, guard);
 
-    if (l == NULL || weir__get(&l->queue->length) == 0)
+    if (l == NULL || weir__get(&l->queue->length) == 0 ||
+        weir__queue_is_open_to(l->queue, ask->cost))
         return false;
-    pthread_mutex_lock(&l->queue->lock);
-    bool occupied = weir__queue_front_locked(l->queue, ask->now) != NULL &&
-                    !weir__queue_is_open_to(l->queue, ask->cost);
+    if (pthread_mutex_trylock(&l->queue->lock) != 0)
+        return true; /* it may offer turns, and wait for a stripe: this thread has one */
+    bool occupied = weir__queue_front_locked(l->queue, ask->now) != NULL;
     pthread_mutex_unlock(&l->queue->lock);
     return occupied;
 }

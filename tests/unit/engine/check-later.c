@@ -1,6 +1,7 @@
 /* check-later.c -- requests that wait in the queues of guards, and grants that are given back. */
 #include "unit/test.h"
 
+#include "engine/lines.h"
 #include "unit/visits.h"
 
 /* ------------------------------------------------------------------ undo ---- */
@@ -288,6 +289,22 @@ TEST(test_N4_a_late_waiter_keeps_nobody_out)
     assert_refused_by_guard(b.visit, "g", WEIR_LATE);
     assert_fields(b.visit.ruling.decision, (limit, 1), (remaining, 0));
     assert_int_equal(b.visit.ruling.decision.retry, 100 * WEIR_MILLISECOND); /* as busy */
+}
+
+/* One that offers turns needs a stripe of the engine, and asks have all of them if there are enough
+ * threads. */
+TEST(test_N4_an_ask_does_not_wait_for_one_that_offers_turns)
+{
+    OWN(weir) *weir = engine_of(QUEUE(""));
+    struct guest a, b;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    pthread_mutex_t *offers = &weir__line_first(weir)->queue->lock;
+    pthread_mutex_lock(offers);
+    struct weir_ruling ruling = ask_later(weir, "", NOW, 0, NULL).ruling;
+    pthread_mutex_unlock(offers);
+    assert_int_equal(ruling.decision.reason, WEIR_BUSY);
 }
 
 /* Turns that are over at once: not one inside the other, for the stack is small. */

@@ -11,8 +11,8 @@
 #include "base/base.h"
 #include "server/base/date.h"
 #include "server/cli/ask-server.h"
+#include "server/cli/rules-on-table.h"
 #include "server/describe/ban-json.h"
-#include "server/describe/rules-on-table.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
 #include "weir-admin.h"
@@ -291,7 +291,7 @@ static int run_table(const struct options *o, const char *key)
 {
     struct weir__rules_on_table on;
 
-    if (!weir__rules_on_table(&on, "bans", o->table, o->rules))
+    if (!weir__rules_on_table_open_or_complain(&on, "bans", o->table, o->rules))
         return WEIR__EXIT_WRONG;
     weir_time now = o->now >= 0 ? o->now : weir_table_now(on.file);
     int code = !o->lift                             ? list(o, on.weir, on.file, now)

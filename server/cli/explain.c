@@ -10,7 +10,7 @@
 #include "engine/level.h"
 #include "server/describe/explain-json.h"
 #include "server/cli/ask-server.h"
-#include "server/describe/rules-on-table.h"
+#include "server/cli/rules-on-table.h"
 #include "server/describe/rules-words.h"
 #include "server/base/complain.h"
 #include "server/base/human-numbers.h"
@@ -504,7 +504,7 @@ static int explain_locally(const struct weir__call *call)
     struct weir__rules_on_table on;
 
     if (!weir__read_attributes(call, attrs) ||
-        !weir__rules_on_table(&on, call->self->name, o->table, o->rules))
+        !weir__rules_on_table_open_or_complain(&on, call->self->name, o->table, o->rules))
         return WEIR__EXIT_WRONG;
     int code = explain(call->self, o, on.weir, attrs, (size_t)call->n);
     weir__rules_on_table_close(&on);

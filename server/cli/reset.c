@@ -9,7 +9,7 @@
 #include "engine/explain.h"
 #include "server/base/complain.h"
 #include "server/cli/ask-server.h"
-#include "server/describe/rules-on-table.h"
+#include "server/cli/rules-on-table.h"
 #include "weir-admin.h"
 
 struct options {
@@ -118,7 +118,7 @@ static int run_table(const struct weir__call *call)
     struct weir__rules_on_table on;
 
     if (!weir__read_attributes(call, attrs) ||
-        !weir__rules_on_table(&on, call->self->name, o->table, o->rules))
+        !weir__rules_on_table_open_or_complain(&on, call->self->name, o->table, o->rules))
         return WEIR__EXIT_WRONG;
     int code = reset_in(call, on.weir, attrs);
     weir__rules_on_table_close(&on);

@@ -1,8 +1,8 @@
 /* top-from-table.c -- a table file for `weir top`: the counts that processes have shared in it, as
  * nginx's workers and weir serve do.  Nothing is changed. */
 #include "server/cli/top-from-table.h"
+#include "server/cli/rules-on-table.h"
 #include "server/describe/ban-json.h"
-#include "server/describe/rules-on-table.h"
 #include "weir-admin.h"
 
 static void add_totals(struct weir__buffer *out, struct weir *weir)

@@ -1,5 +1,5 @@
 /* rules-on-table.c -- the rules of a file on the table of a file. */
-#include "server/describe/rules-on-table.h"
+#include "server/cli/rules-on-table.h"
 
 #include "engine/explain.h"
 #include "server/base/complain.h"
@@ -32,8 +32,8 @@ int weir__rules_on_table_open(struct weir__rules_on_table *out, const char *comm
     return code;
 }
 
-bool weir__rules_on_table(struct weir__rules_on_table *out, const char *command, const char *table,
-                          const char *rules)
+bool weir__rules_on_table_open_or_complain(struct weir__rules_on_table *out, const char *command,
+                                           const char *table, const char *rules)
 {
     struct weir_error error;
 

@@ -16,9 +16,9 @@ struct weir__rules_on_table {
  * once: then the error's text is empty.  Close it in any case. */
 int weir__rules_on_table_open(struct weir__rules_on_table *out, const char *command,
                               const char *table, const char *rules, struct weir_error *error);
-/* The same; every failure is said.  False after that: then there is nothing to close. */
-bool weir__rules_on_table(struct weir__rules_on_table *out, const char *command, const char *table,
-                          const char *rules);
+/* The same; every failure is said.  False: there is nothing to close. */
+bool weir__rules_on_table_open_or_complain(struct weir__rules_on_table *out, const char *command,
+                                           const char *table, const char *rules);
 void weir__rules_on_table_close(struct weir__rules_on_table *it);
 
 #endif

@@ -203,11 +203,17 @@ static bool is_within(const struct weir__pattern *p, const struct weir__pattern 
     return weir__address_number(&a.address) == weir__address_number(&b.address);
 }
 
-/* Is the pattern under `not` as well, as far as that can be seen?  `not` is never loose. */
+/* Then it matches more than what `not` and lists have, which are strict. */
+static bool is_loose(const struct weir__rule_draft *rule, const char *attribute)
+{
+    return rule->loose && weir__attribute_is_path(attribute);
+}
+
+/* Is the pattern under `not` as well, as far as that can be seen? */
 static bool is_excepted(const struct weir__rule_draft *rule, const char *attribute,
                         const struct weir__pattern *p)
 {
-    if (rule->loose && weir__attribute_is_path(attribute))
+    if (is_loose(rule, attribute))
         return false;
     for (size_t i = 0; i < rule->excepts; i++)
         for (size_t k = 0; k < rule->except[i].n; k++)
@@ -254,11 +260,12 @@ static const struct weir__list_draft *part_of(const struct weir__draft *draft, c
 }
 
 /* The list that decides all that this names before any rule does; NULL: none. */
-static const char *decided_by(const struct weir__doubting *r, const struct weir__condition *c)
+static const char *decided_by(const struct weir__doubting *r, const struct weir__rule_draft *rule,
+                              const struct weir__condition *c)
 {
     static const char *const names[] = { "allow", "deny" };
 
-    for (size_t l = 0; l < 2; l++) {
+    for (size_t l = 0; l < 2 && !is_loose(rule, c->attribute); l++) {
         const struct weir__list_draft *list = part_of(r->draft, names[l], c->attribute);
         size_t within = 0;
         for (size_t i = 0; list && list->n <= ENTRIES_MAX && i < c->n; i++)
@@ -274,7 +281,7 @@ static void doubt_match(const struct weir__doubting *r, const struct weir__rule_
                         const struct weir__condition *c)
 {
     const struct weir__pattern *list = NULL;
-    const char *decided = rule->n_limits > 0 ? decided_by(r, c) : NULL;
+    const char *decided = rule->n_limits > 0 ? decided_by(r, rule, c) : NULL;
     size_t excepted = 0, empty = 0;
 
     if (decided)
@@ -319,8 +326,7 @@ static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_dr
             seconds, seconds, seconds);
     if (rule->ban.set && rule->ban.factor <= 1 && rule->ban.longest > rule->ban.length)
         weir__doubt(r, rule->mark,
-                    "longest has no effect without escalate: each ban is as long as "
-                    "the last");
+                    "longest has no effect without escalate: each ban is as long as the last");
     if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
         return;
     for (size_t i = 0; i < t.n; i++) {
@@ -378,15 +384,11 @@ static bool is_free(const char *attribute)
     return is_one_of(attribute, names);
 }
 
-static const char *const families[] = { "header.", "cookie.", "arg.", NULL };
-
 /* What a client may leave out. */
 static bool is_in_family(const char *attribute)
 {
-    for (const char *const *at = families; *at; at++)
-        if (strncmp(attribute, *at, strlen(*at)) == 0)
-            return true;
-    return false;
+    return strncmp(attribute, "header.", 7) == 0 || strncmp(attribute, "cookie.", 7) == 0 ||
+           strncmp(attribute, "arg.", 4) == 0;
 }
 
 /* One attribute of a rule's key. */

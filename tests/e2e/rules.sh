@@ -288,7 +288,8 @@ rules:
   - { name: f, match: { scheme: https, header.content-type: "text/*" }, limit: 5/1m }
   - { name: g, key: "{ip}", limit: 500/1m, cost: "{byte}",
       ban: { refusals: 5/1m, for: 1m, longest: 1d } }
-lists: { allow: { ip: 10.0.0.0/8 }, deny: { account: eve } }
+  - { name: h, match: { uri: /health }, paths: loose, key: "{ip}", limit: 5/1m } # /HEALTH comes
+lists: { allow: { ip: 10.0.0.0/8, uri: /health }, deny: { account: eve } }
 END
 run rules check before.yaml
 comes="no request comes here: all that this names is under"

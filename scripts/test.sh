@@ -153,7 +153,6 @@ await() {
 }
 
 if [ "${1-}" = --build ]; then
-    long=$3
     build "$2"
     exit
 fi

@@ -58,10 +58,9 @@ struct weir__test {
 struct weir__clause {
     uint16_t attribute;
     bool path;
-    bool plain;        /* such a test */
-    uint32_t first, n; /* of the set's tests */
-    uint32_t
-        loosely; /* the first of the same tests for loose paths, which must hold too; 0: none */
+    bool plain;          /* such a test */
+    uint32_t first, n;   /* of the set's tests */
+    uint32_t loosely;    /* the first of them for loose paths, which must hold too; 0: none */
     const char *text;    /* the first bytes of the value, */
     size_t len, longest; /* how many, and how long the value may be */
 };

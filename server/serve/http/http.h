@@ -10,7 +10,7 @@
  *     http-client-address.c   whose request that is: X-Forwarded-For and trusted proxies
  *     http-events.c           server-sent events
  *     http-answer.c           heads and bodies, and problems that are no refusals
- *     http-answer-decision.c        decisions as answers
+ *     http-answer-decision.c  decisions as answers
  */
 #ifndef WEIR_SERVE_HTTP_H
 #define WEIR_SERVE_HTTP_H
@@ -83,7 +83,7 @@ void weir__http_problem_with(const struct weir__http_manner *manner, int status,
                              const char *headers, const char *detail,
                              const struct weir__buffer *object);
 
-/* -------------------------------------------------- http-answer-decision.c ---- */
+/* -------------------------------------------- http-answer-decision.c ---- */
 
 /* A decision by rules.  `refuse`: the status of refusals, 0: the one they have.  `bare`: no body if
  * it is allowed. */

@@ -204,7 +204,9 @@ def test_L11_a_large_ask_is_passed_now_and_then(weir):
         d.server.clock(1000.15)
         passed = small.answer()
         assert passed["allowed"] == 1, passed
-        quick = {}  # cannot wait, and need not; a poll that saw the time of before is soon over
+        # It cannot wait, and need not.  Each thread polls by its own time: one that read the clock
+        # before it was moved may close the queue once more, until the next poll.
+        quick = {}
         until("it is open", lambda: quick.update(d.enter("uri", "/shop")) or quick["allowed"])
         assert d.guard("shop")["waiting"] == 1
         d.server.clock(1000.25)

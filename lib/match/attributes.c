@@ -116,38 +116,62 @@ static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
     *loose = *uri;
     if (uri->len == 0 || (uri->len == 1 && uri->text[0] == '*'))
         return false;
-    loose->len = weir__uri_loose(uri->text, uri->len, false, scratch, WEIR__URI_MAX + 2);
+    loose->len = weir__uri_loose(uri->text, uri->len, WEIR__TOMCAT, scratch, WEIR__URI_MAX + 2);
     loose->text = scratch;
     loose->hash = 0;
     return is_doubtful(uri->text, uri->len);
 }
 
-static void add_reading(struct weir__facts *facts, size_t len)
+static struct weir__value *add_reading(struct weir__facts *facts, size_t len)
 {
-    facts->readings[facts->n_readings] =
-        (struct weir__value){ .text = facts->loose[facts->n_readings], .len = len };
-    facts->n_readings++;
+    struct weir__value *v = &facts->readings[facts->n_readings];
+
+    *v = (struct weir__value){ .text = facts->loose[facts->n_readings++], .len = len };
+    return v;
 }
 
-/* /a/;x/../b is /b to Tomcat, /a/b to nginx.  The path is read as by the first, as by the first
- * behind the second, and as by the second.  Where they differ all such paths are one in keys: a
- * client could spell one path in any number of ways. */
-static void add_readings(struct weir__facts *facts, struct weir__value *loose,
-                         const struct weir__value *plain)
+static size_t lower_path(const struct weir__value *plain, char *out)
 {
-    char *out = facts->loose[2];
-
-    add_reading(facts, loose->len);
-    add_reading(facts,
-                weir__uri_loose(plain->text, plain->len, true, facts->loose[1], WEIR__URI_MAX + 2));
     for (size_t i = 0; i < plain->len; i++)
         out[i] = (char)(plain->text[i] >= 'A' && plain->text[i] <= 'Z' ? plain->text[i] + 32
                                                                        : plain->text[i]);
     out[plain->len] = '/';
-    add_reading(facts, plain->len + (plain->text[plain->len - 1] != '/'));
-    if (facts->readings[0].len != facts->readings[1].len ||
-        memcmp(facts->readings[0].text, facts->readings[1].text, facts->readings[0].len) != 0)
+    return plain->len + (plain->text[plain->len - 1] != '/');
+}
+
+static bool differ(const struct weir__value *a, const struct weir__value *b)
+{
+    return a->len != b->len || memcmp(a->text, b->text, a->len) != 0;
+}
+
+/* /a/;x/../b is /b to Tomcat, /a/b to nginx; /a;\..\b is /a to Tomcat, /b on Windows.  The path is
+ * read as by Tomcat, as by Tomcat behind nginx, as on Windows, and as by nginx.  Where they differ
+ * by more than a parameter all such paths are one in keys: a client could spell one path in any
+ * number of ways. */
+static void add_readings(struct weir__facts *facts, struct weir__value *loose,
+                         const struct weir__value *uri, const struct weir__value *plain)
+{
+    const size_t room = WEIR__URI_MAX + 2;
+    const struct weir__value *tomcat = add_reading(facts, loose->len);
+    const struct weir__value *behind = add_reading(
+        facts, weir__uri_loose(plain->text, plain->len, WEIR__BEHIND_NGINX, facts->loose[1], room));
+    const struct weir__value *windows = add_reading(
+        facts, weir__uri_loose(uri->text, uri->len, WEIR__WINDOWS, facts->loose[2], room));
+    const struct weir__value *nginx = add_reading(facts, lower_path(plain, facts->loose[3]));
+
+    if (differ(tomcat, behind) || (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
+}
+
+static void gather_paths(const struct weir__attributes *known, struct weir__facts *facts)
+{
+    struct weir__value *uri = &facts->values[known->uri], *loose = &facts->values[known->loose];
+    const struct weir__value came = { .text = uri->text, .len = uri->len };
+    bool doubtful = known->loose > 0 && loose_uri(loose, &came, facts->loose[0]);
+
+    plain_uri(uri, facts->uri);
+    if (doubtful)
+        add_readings(facts, loose, &came, uri);
 }
 
 static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
@@ -245,13 +269,9 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         if (known->is_address[at])
             read_address(v);
     }
-    bool doubtful = known->loose > 0 && loose_uri(&facts->values[known->loose],
-                                                  &facts->values[known->uri], facts->loose[0]);
-    if (known->uri >= 0)
-        plain_uri(&facts->values[known->uri], facts->uri);
     facts->n_readings = 0;
-    if (doubtful)
-        add_readings(facts, &facts->values[known->loose], &facts->values[known->uri]);
+    if (known->uri >= 0)
+        gather_paths(known, facts);
     if (known->method > 0)
         plain_method(&facts->values[known->method - 1], facts->method);
     for (int i = 0; i < known->n_hosts; i++)

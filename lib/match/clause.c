@@ -64,14 +64,16 @@ static bool holds_for(const struct weir_rules *set, const struct weir__clause *c
     return false;
 }
 
-/* As Tomcat reads the path, and as Tomcat behind nginx does. */
+/* As Tomcat reads the path, as Tomcat behind nginx does, and as Windows does. */
 static bool holds_loosely_too(const struct weir_rules *set, const struct weir__clause *clause,
                               const struct weir__facts *facts)
 {
     struct weir__clause tests = { .path = true, .first = clause->loosely, .n = clause->n };
 
-    return facts->n_readings == 0 || (holds_for(set, &tests, &facts->readings[0], true, facts) &&
-                                      holds_for(set, &tests, &facts->readings[1], true, facts));
+    for (size_t i = 0; i + 1 < facts->n_readings; i++) /* the last one is the strict path */
+        if (!holds_for(set, &tests, &facts->readings[i], true, facts))
+            return false;
+    return true;
 }
 
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,

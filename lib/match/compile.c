@@ -20,7 +20,7 @@ static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_
     if (text == NULL)
         return no_memory(error);
     if (t->kind == WEIR__EXACT && t->text[0] == '/') {
-        t->len = weir__uri_loose(t->text, t->len, false, text, t->len + 2);
+        t->len = weir__uri_loose(t->text, t->len, WEIR__TOMCAT, text, t->len + 2);
     } else {
         for (size_t i = 0; i < t->len; i++)
             text[i] = (char)(t->text[i] >= 'A' && t->text[i] <= 'Z' ? t->text[i] + 32 : t->text[i]);

@@ -18,14 +18,15 @@
  * Tolerant frameworks serve one page for more spellings than that.  Loosely, beyond all this:
  *
  *     case              /LOGIN              /login/
- *     parameters        /login;x=1/a;b      /login/a/    before slashes and dots, as in Tomcat:
- *                                                        /x/..;/a and /x/;y/../a are /a/
+ *     parameters        /login;x=1/a;b      /login/a/    before escapes, slashes and dots, as in
+ *                                                        Tomcat: /x/..;/a, /x/;y/../a and
+ *                                                        /x;%2fy/../a are /a/, /a%3bc is not
  *     backslashes       /x\..\login         /login/      as on Windows
  *     the end           /login  /login/%20  /login/      blanks, zero bytes and slashes go, and one
  *                                                        slash comes, so that "/api/" begins /api
  *                                                        and /api/v1 alike
  *
- * Servers that know no parameters read /x/;y/../a as /x/a: attributes.c has the other readings.
+ * Servers that know no parameters read /x/;y/../a as /x/a/: attributes.c has the other readings.
  *
  * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
  * (bytes.h) for anything that could change, and only then looks closely.
@@ -213,20 +214,24 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 
 /* ---------------------------------------------------------------- loosely ---- */
 
-size_t weir__uri_loose(const char *uri, size_t len, bool plain, char *out, size_t size)
+size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
+                       size_t size)
 {
     struct path p = { .out = out, .size = size - 1, .len = 1, .segment = 1, .dots = true };
-    bool parameter = false;
+    bool plain = reader == WEIR__BEHIND_NGINX, parameter = false;
 
     out[0] = '/';
     for (size_t at = plain ? 0 : skip_host(uri, len);
          at < len && (plain || (uri[at] != '?' && uri[at] != '#'));) {
+        bool escaped = !plain && uri[at] == '%';
         char c = plain ? uri[at++] : next_byte(uri, len, &at);
-        bool slash = c == '/' || c == '\\';
-        parameter = !slash && (parameter || c == ';');
-        if (slash)
+        if (!escaped && reader != WEIR__WINDOWS)
+            parameter = c != '/' && (parameter || c == ';');
+        if (parameter)
+            continue;
+        if (c == '/' || c == '\\')
             put_slash(&p);
-        else if (!parameter)
+        else
             put_byte(&p, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));
     }
     end_segment(&p);

@@ -27,8 +27,14 @@ bool weir__uri_is_plain(const char *uri, size_t len);
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 
 /* The same loosely: in lower case, without path parameters, with one slash at the end in the place
- * of all slashes and blanks there; len + 2 bytes are enough.  `plain`: of a path that is plain. */
-size_t weir__uri_loose(const char *uri, size_t len, bool plain, char *out, size_t size);
+ * of all slashes and blanks there; len + 2 bytes are enough. */
+enum weir__path_reader {
+    WEIR__TOMCAT,
+    WEIR__BEHIND_NGINX, /* Tomcat there: the path is plain */
+    WEIR__WINDOWS       /* parameters stay */
+};
+size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
+                       size_t size);
 
 /* host.c -- the name of a host in small letters, without port and dot at the end: its first `size`
  * bytes.  is_plain says whether it is like this already. */

@@ -22,10 +22,10 @@ static void check_loose(const char *uri, size_t size)
     char *out = malloc(size + 2);
 
     check(out != NULL);
-    size_t len = weir__uri_loose(uri, size, false, out, size + 2);
+    size_t len = weir__uri_loose(uri, size, WEIR__TOMCAT, out, size + 2);
     check(len >= 1 && len <= size + 2 && out[0] == '/' && out[len - 1] == '/');
     for (size_t i = 0; i < len; i++) {
-        check((out[i] < 'A' || out[i] > 'Z') && out[i] != ';' && out[i] != '\\');
+        check((out[i] < 'A' || out[i] > 'Z') && out[i] != '\\');
         check(i == 0 || out[i] != '/' || out[i - 1] != '/');
     }
     free(out);

@@ -252,10 +252,13 @@ TEST(test_R1_loose_paths)
         const char *rule, *applies, *not ;
     } rows[] = {
         { "match: { uri: /Login }, paths: loose",
-          "/login /LOGIN /login/ /login;x=1 /login%20 /x/..;/login /Login/%20/;a",
+          "/login /LOGIN /login/ /login;x=1 /login%20 /x/..;/login /Login/%20/;a "
+          "/login;%2fx /x;%2fy/../login /x;%5cy/../login /login%3bx /login;\\\\y "
+          "/x;\\\\..\\\\login",
           "/ /login/x /log" },
         { "match: { uri: /api/Login }, paths: loose",
-          "/api/;y/../login /api/x\\y/../LOGIN; /api/%3by/%2e%2e/login /api/;y/../x/..;/login",
+          "/api/;y/../login /api/x\\y/../LOGIN; /api/%3by/%2e%2e/login /api/;y/../x/..;/login "
+          "/api/x/;a/%3b/../../login",
           "/login /api/;y/login/x" },
         { "match: { uri: [\"/ab/**\", /c, /d, /e, /f] }, paths: loose", "/ab/..;/y /AB/x\\y/../z",
           "/b/..;/y" },
@@ -329,4 +332,6 @@ TEST(test_R1_a_loose_path_in_a_key)
     assert_true(passes(weir, "uri=/a/b\\c/../login", NOW));
     assert_true(passes(weir, "uri=/a/d\\e/../login", NOW));
     assert_false(passes(weir, "uri=/a/;f/../login", NOW));
+    assert_false(passes(weir, "uri=/g;\\..\\login", NOW));
+    assert_false(passes(weir, "uri=/login;%2fh", NOW));
 }

@@ -6,7 +6,8 @@
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give, draw and repay, with and without waiting, of one key or of all at
  * once; now and then the limit changes, or the clock steps back.  Some asks have an id, and are
- * repeated: the same answer, and nothing is charged.
+ * repeated: the same answer, and nothing is charged.  In calm rounds, where nothing unusual happens,
+ * the scripts leave nothing but repeats to the caller.
  *
  * Then several callers ask at once for one key, each script of theirs at a random turn: together
  * they get what they would have got one after the other.
@@ -30,6 +31,7 @@ static int step;
 static struct redis_server server;
 static struct redis_scripts scripts;
 static weir_time now;
+static bool calm; /* no limit changes, no clock steps back, nobody waits but at meters */
 static int64_t paid_back; /* units */
 
 /* A key, and beside it the state that the bare algorithm keeps. */
@@ -307,6 +309,7 @@ static void repeat_bare(struct asked *q)
 
 static void ask_scripts(struct asked *q)
 {
+    long handed = scripts.handed;
     struct weir__account_item items[KEYS];
     struct weir_error error = { 0 };
     struct weir__account_call call = { .verb = q->verb, .items = items, .n = (size_t)q->n };
@@ -319,7 +322,7 @@ static void ask_scripts(struct asked *q)
     call.drawn_at = q->drawn_at;
     call.id = (struct weir_key){ q->id, strlen(q->id) };
     call.near = now + between(-5, 5) * (one_in(4) ? 20 * 24 * 3600 : 1) * WEIR_SECOND;
-    call.near = call.near < 0 ? 0 : call.near;
+    call.near = calm ? now : call.near < 0 ? 0 : call.near;
     for (int i = 0; i < q->n; i++) {
         struct account *a = &accounts[q->first + i];
         items[i] = (struct weir__account_item){ .key = { a->name, strlen(a->name) },
@@ -332,6 +335,8 @@ static void ask_scripts(struct asked *q)
         q->redis[i] = items[i].decision;
     q->redis_units = items[0].units;
     q->redis_drawn = call.drawn;
+    if (calm && scripts.handed > handed && !call.repeated)
+        stop("a script left a usual ask to the caller");
     weir__account_free(&call);
 }
 
@@ -519,7 +524,7 @@ static void random_ask(struct asked *q)
                                                      : between(1, 3);
         bool draws = q->verb == WEIR__ACCOUNT_DRAW || q->verb == WEIR__ACCOUNT_REPAY;
         q->asks[i].cost += draws && q->asks[i].cost == 0;
-        if (!draws && q->n == 1 && one_in(4))
+        if (!draws && q->n == 1 && (!calm || kind_of(&accounts[q->first]) < 4) && one_in(4))
             q->asks[i].wait_max = between(0, 20000000) * WEIR_MICROSECOND;
     }
     random_draw(q);
@@ -530,13 +535,18 @@ static void random_ask(struct asked *q)
         snprintf(q->id, sizeof(q->id), "{%" PRIu64 "}id:%d", seed_of_round, step);
 }
 
-static void pass_time(void)
+/* Often to the very moment at which a refusal or a reset ends. */
+static void pass_time(const struct asked *q)
 {
-    static const int64_t spans[] = { 3, 1000, 100000, 2000000, 30000000, 90000000000 };
-    int64_t us = between(0, spans[between(0, one_in(10) ? 5 : 3)]);
+    static const int64_t spans[] = { 0, 3, 1000, 100000, 2000000, 30000000, 90000000000 };
+    int64_t us = between(0, spans[between(0, one_in(10) ? 6 : 4)]);
+    const struct weir_decision *d = &q->bare[0];
+    weir_time end = d->allowed ? d->reset : d->retry;
 
+    if (one_in(4) && end < 40 * 24 * 3600 * WEIR_SECOND)
+        us = (end + WEIR_MICROSECOND - 1) / WEIR_MICROSECOND;
     now += us * WEIR_MICROSECOND;
-    if (one_in(60))
+    if (!calm && one_in(60))
         now -= between(0, one_in(2) ? 1000000 : 50000000) * WEIR_MICROSECOND;
     now = now < 0 ? 0 : now;
 }
@@ -567,10 +577,13 @@ static void walk(void)
 {
     struct asked q;
 
-    now = between(0, one_in(3) ? 100 : 1800000000) * WEIR_SECOND;
+    calm = one_in(3);
+    now = calm ? between(3000000, 1800000000) /* the first month of all has none before it */
+               : between(0, one_in(3) ? 100 : 1800000000);
+    now *= WEIR_SECOND;
     open_accounts();
     for (step = 0; step < STEPS; step++) {
-        if (one_in(25))
+        if (!calm && one_in(25))
             change_limit(&accounts[between(0, KEYS - 1)]);
         random_ask(&q);
         asked = &q;
@@ -580,7 +593,7 @@ static void walk(void)
             repeat_bare(&q);
             ask_redis(&q);
         }
-        pass_time();
+        pass_time(&q);
     }
 }
 
@@ -676,7 +689,7 @@ int main(int argc, char **argv)
     printf("%" PRIu64 " rounds, %" PRId64 " units paid back;", rounds, paid_back);
     for (size_t i = 0; i < WEIR__SCRIPTS; i++)
         printf(" %s %ld", weir__account_scripts[i].name, scripts.sent[i]);
-    printf("\n");
+    printf(" handed over %ld\n", scripts.handed);
     for (int i = 0; i < KEYS; i++)
         free(accounts[i].state);
     redis_scripts_free(&scripts);

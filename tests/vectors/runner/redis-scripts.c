@@ -55,6 +55,14 @@ int redis_scripts_clock(struct redis_scripts *s, weir_time now, struct weir_erro
         &answer, error);
 }
 
+/* {now, a value for each key} from a script that decides. */
+static bool is_handed(size_t script, const struct weir__buffer *reply)
+{
+    const char *end = memchr(reply->bytes, '\n', reply->len);
+
+    return script < WEIR__SCRIPT_READ && reply->bytes[0] == '*' && end && end[1] == ':';
+}
+
 int redis_scripts_step(struct redis_scripts *s, struct weir__account_call *call,
                        struct weir_error *error)
 {
@@ -68,6 +76,7 @@ int redis_scripts_step(struct redis_scripts *s, struct weir__account_call *call,
     int code = resp_client_raw(s->client, &s->out, &s->in, error);
     if (code != WEIR_OK)
         return code;
+    s->handed += is_handed(script, &s->in);
     return weir__account_reply(call, (struct weir__text){ s->in.bytes, s->in.len }, error);
 }
 

@@ -10,6 +10,7 @@ struct redis_scripts {
     char shas[WEIR__SCRIPTS][41];
     struct weir__buffer out, in;
     long sent[WEIR__SCRIPTS]; /* times that each was sent */
+    long handed;              /* asks that a script was to decide, and left to the caller */
 };
 
 /* Their clock is two keys, and lives are seconds instead of milliseconds: nothing expires during a

@@ -18,7 +18,9 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "algo/purse.h"
 #include "algo/window.h"
+#include "random-limits.h"
 #include "rounds.h"
 #include "vectors/runner/redis-scripts.h"
 #include "vectors/runner/redis-server.h"
@@ -31,8 +33,8 @@ static int step;
 static struct redis_server server;
 static struct redis_scripts scripts;
 static weir_time now;
-static bool calm; /* no limit changes, no clock steps back, nobody waits but at meters */
-static int64_t paid_back; /* units */
+static bool calm;         /* no limit changes, no clock steps back, nobody waits but at meters */
+static int64_t paid_back; /* payments that counted */
 
 /* A key, and beside it the state that the bare algorithm keeps. */
 static struct account {
@@ -61,87 +63,6 @@ static void check(int code, const struct weir_error *error)
 }
 
 /* --------------------------------------------------------------- limits ---- */
-
-/* Of any size; often near a power of two. */
-static int64_t any_number(int bits)
-{
-    int64_t power = (int64_t)1 << between(0, bits - 1);
-    int64_t n = one_in(3) ? power + between(-1, 1) : power + between(0, power - 1);
-
-    return n < 1 ? 1 : n;
-}
-
-/* As large and as fast as limits may be. */
-static void wide_limit(char *out, size_t size, int kind)
-{
-    static const char *const names[] = { "gcra",         "token-bucket", "leaky-bucket",
-                                         "leaky-bucket", "fixed-window", "sliding-window",
-                                         "sliding-log",  "calendar",     "smooth",
-                                         "warm-up" };
-    static const char *const units[] = { "us", "us", "ms", "s", "h", "ns" };
-    char rest[64] = "";
-
-    if (kind < 3)
-        snprintf(rest, sizeof(rest), " burst %" PRId64, any_number(60));
-    else if (kind == 3)
-        snprintf(rest, sizeof(rest), " burst %" PRId64 " queue %" PRId64, any_number(40),
-                 any_number(40));
-    else if (kind == 5)
-        snprintf(rest, sizeof(rest), " buckets=%" PRId64 "%s", any_number(8),
-                 one_in(3) ? " edge=loose" : "");
-    if (kind == 7)
-        snprintf(out, size, "%" PRId64 "/month", any_number(62));
-    else
-        snprintf(out, size, "%s %" PRId64 "/%" PRId64 "%s%s", names[kind],
-                 any_number(kind == 6   ? 9
-                            : kind == 5 ? 32
-                                        : 62),
-                 any_number(30), units[between(0, 5)], rest);
-}
-
-static void random_limit(char *out, size_t size, int kind)
-{
-    int count = int_between(1, one_in(4) ? 100 : 12), burst = int_between(1, 20);
-    static const char *const periods[] = { "1s", "13s", "1h", "777777us", "1d", "50ms", "7us" };
-    const char *period = periods[between(0, 6)];
-    int buckets = int_between(1, 12);
-
-    switch (kind) {
-    case 0:
-        snprintf(out, size, "gcra %d/%s burst %d", count, period, burst);
-        return;
-    case 1:
-        snprintf(out, size, "token-bucket %d/%s burst %d", one_in(3) ? 1009 : count,
-                 one_in(3) ? "30d" : period, one_in(3) ? 100000 : burst);
-        return;
-    case 2:
-        snprintf(out, size, "leaky-bucket %d/%s burst %d", count, period, burst);
-        return;
-    case 3:
-        snprintf(out, size, "leaky-bucket %d/%s burst %d queue %d", count, period, burst,
-                 int_between(0, 9));
-        return;
-    case 4:
-        snprintf(out, size, "fixed-window %d/%s%s", count, period, one_in(2) ? " align=first" : "");
-        return;
-    case 5:
-        snprintf(out, size, "sliding-window %d/%s buckets=%d%s", count, period, buckets,
-                 one_in(3) ? " edge=loose" : "");
-        return;
-    case 6:
-        snprintf(out, size, "sliding-log %d/%s", count, period);
-        return;
-    case 7:
-        snprintf(out, size, "%d/%s zone=%s", count, one_in(2) ? "day" : "month",
-                 one_in(2) ? "Europe/Berlin" : "UTC");
-        return;
-    case 8:
-        snprintf(out, size, "smooth %d/%s burst %d", count, period, burst);
-        return;
-    default:
-        snprintf(out, size, "warm-up %d/%s warmup=%dms", count, period, 1 << burst);
-    }
-}
 
 static void set_limit(struct account *a, int kind)
 {
@@ -285,7 +206,7 @@ static void ask_bare(struct asked *q)
     }
     if (q->verb == WEIR__ACCOUNT_DRAW)
         accounts[q->first].drawn_at = now;
-    paid_back += q->verb == WEIR__ACCOUNT_REPAY ? q->bare_units : 0;
+    paid_back += q->verb == WEIR__ACCOUNT_REPAY && q->bare_units > 0;
     if (q->verb == WEIR__ACCOUNT_DRAW)
         q->bare_units = q->bare_drawn.units;
     else if (q->verb != WEIR__ACCOUNT_REPAY)
@@ -506,16 +427,36 @@ static void random_draw(struct asked *q)
     d->waiting = one_in(4) ? 0 : d->need + between(0, 20);
     d->have = one_in(2) ? 0 : between(0, 10);
     d->asked = between(0, one_in(9) ? 9000000 : 40);
-    d->fast = between(0, rates[between(0, 4)]);
+    d->fast = one_in(2) ? d->asked * between(100, 5000) : between(0, rates[between(0, 4)]);
     d->slow = between(0, rates[between(0, 4)]);
 }
 
+/* When the units that are paid back were drawn: at the last draw, or at the edge of what is known
+ * about meters, or at any time. */
+static weir_time random_drawn_at(const struct account *a)
+{
+    weir_time at = a->drawn_at, life = weir__draw_terms(&a->plan).life;
+
+    if (one_in(8))
+        at = a->demand.life_since * WEIR_MICROSECOND - life / WEIR_MICROSECOND * WEIR_MICROSECOND;
+    else if (one_in(8))
+        at += between(-2000000, 2000000) * WEIR_MICROSECOND;
+    return at < 0 ? 0 : at;
+}
+
+/* Often of the same key, and of the same verb or its opposite, as the one before. */
 static void random_ask(struct asked *q)
 {
+    const struct asked last = *q;
+
     *q = (struct asked){ .verb = one_in(2) ? WEIR__ACCOUNT_TAKE
                                            : (enum weir__account_verb)between(0, 4) };
+    if (last.verb == WEIR__ACCOUNT_DRAW && one_in(2))
+        q->verb = one_in(2) ? WEIR__ACCOUNT_DRAW : WEIR__ACCOUNT_REPAY;
+    else if (last.verb == WEIR__ACCOUNT_TAKE && one_in(6))
+        q->verb = WEIR__ACCOUNT_GIVE;
     q->n = q->verb == WEIR__ACCOUNT_TAKE && one_in(4) ? int_between(2, KEYS) : 1;
-    q->first = int_between(0, KEYS - q->n);
+    q->first = q->n == 1 && one_in(2) ? last.first : int_between(0, KEYS - q->n);
     for (int i = 0; i < q->n; i++) {
         q->asks[i].now = now;
         int64_t most = accounts[q->first + i].plan.most;
@@ -528,27 +469,42 @@ static void random_ask(struct asked *q)
             q->asks[i].wait_max = between(0, 20000000) * WEIR_MICROSECOND;
     }
     random_draw(q);
-    weir_time drawn_at = accounts[q->first].drawn_at;
-    q->drawn_at = one_in(8) ? drawn_at + between(-2000000, 2000000) * WEIR_MICROSECOND : drawn_at;
-    q->drawn_at = q->drawn_at < 0 ? 0 : q->drawn_at;
+    q->drawn_at = random_drawn_at(&accounts[q->first]);
     if (one_in(4))
         snprintf(q->id, sizeof(q->id), "{%" PRIu64 "}id:%d", seed_of_round, step);
 }
 
-/* Often to the very moment at which a refusal or a reset ends. */
+/* Back, often to just where a window's end or the demand is too far ahead to be believed. */
+static weir_time step_back(const struct asked *q)
+{
+    const struct account *a = &accounts[q->first];
+    weir_time length = weir__window_longest(&a->plan), reset = q->bare[0].reset;
+
+    if (weir__is_window(&a->plan) && length < now && one_in(2))
+        return now + reset - 2 * length - WEIR__LATE_MAX + between(-1, 1) * WEIR_MICROSECOND;
+    if (one_in(3))
+        return (a->demand.since - 2 * weir__draw_terms(&a->plan).epoch) * WEIR_MICROSECOND;
+    return now - between(0, one_in(2) ? 1000000 : 50000000) * WEIR_MICROSECOND;
+}
+
+/* Often to the very moment at which a refusal, a reset, the life of units or a period ends. */
 static void pass_time(const struct asked *q)
 {
     static const int64_t spans[] = { 0, 3, 1000, 100000, 2000000, 30000000, 90000000000 };
     int64_t us = between(0, spans[between(0, one_in(10) ? 6 : 4)]);
     const struct weir_decision *d = &q->bare[0];
-    weir_time end = d->allowed ? d->reset : d->retry;
+    weir_time end = q->verb == WEIR__ACCOUNT_DRAW ? q->bare_drawn.life
+                    : d->allowed                  ? d->reset
+                                                  : d->retry;
 
+    if (one_in(4))
+        end = accounts[q->first].plan.limit.period;
     if (one_in(4) && end < 40 * 24 * 3600 * WEIR_SECOND)
-        us = (end + WEIR_MICROSECOND - 1) / WEIR_MICROSECOND;
+        us = (end + between(0, 1) * (WEIR_MICROSECOND - 1)) / WEIR_MICROSECOND;
     now += us * WEIR_MICROSECOND;
     if (!calm && one_in(60))
-        now -= between(0, one_in(2) ? 1000000 : 50000000) * WEIR_MICROSECOND;
-    now = now < 0 ? 0 : now;
+        now = step_back(q);
+    now = now < 0 ? 0 : now - now % WEIR_MICROSECOND;
 }
 
 static void ask_redis(struct asked *q)
@@ -575,7 +531,7 @@ static bool is_kept(const struct asked *q)
 
 static void walk(void)
 {
-    struct asked q;
+    struct asked q = { 0 };
 
     calm = one_in(3);
     now = calm ? between(3000000, 1800000000) /* the first month of all has none before it */
@@ -686,7 +642,7 @@ int main(int argc, char **argv)
     check(redis_server_start(&server, argv[1], &error), &error);
     check(redis_scripts_load(&scripts, server.client, &error), &error);
     uint64_t rounds = play_rounds(argc - 1, argv + 1, 1, walk_and_race);
-    printf("%" PRIu64 " rounds, %" PRId64 " units paid back;", rounds, paid_back);
+    printf("%" PRIu64 " rounds, %" PRId64 " payments;", rounds, paid_back);
     for (size_t i = 0; i < WEIR__SCRIPTS; i++)
         printf(" %s %ld", weir__account_scripts[i].name, scripts.sent[i]);
     printf(" handed over %ld\n", scripts.handed);

@@ -258,7 +258,6 @@ function kinds.s(v, at_state, numbers)
       return
     end
     counts = {unpack_at(format, v, at_state + 17)}
-    counts[ring + 1] = nil
     tail = max(tail, head - ring + 1, 0)
     for b = tail, head do
       local units = counts[b % ring + 1]

@@ -1,4 +1,4 @@
-/* random-limits.h -- limits of every algorithm, as texts: usual ones, and as wide as they may be. */
+/* random-limits.h -- limits of every algorithm as texts: usual ones, and the widest. */
 #ifndef WEIR_TESTS_RANDOM_LIMITS_H
 #define WEIR_TESTS_RANDOM_LIMITS_H
 
@@ -77,7 +77,7 @@ static void random_limit(char *out, size_t size, int kind)
                  one_in(3) ? " edge=loose" : "");
         return;
     case 6:
-        snprintf(out, size, "sliding-log %d/%s", count, period);
+        snprintf(out, size, "sliding-log %d/%s", one_in(3) ? 1 : count, period);
         return;
     case 7:
         snprintf(out, size, "%d/%s zone=%s", count, one_in(2) ? "day" : "month",

@@ -6,7 +6,7 @@
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give, draw and repay, with and without waiting, of one key or of all at
  * once; now and then the limit changes, or the clock steps back.  Some asks have an id, and are
- * repeated: the same answer, and nothing is charged.  In calm rounds, where nothing unusual happens,
+ * repeated: the same answer, and nothing is charged.  In calm rounds nothing unusual happens, and
  * the scripts leave nothing but repeats to the caller.
  *
  * Then several callers ask at once for one key, each script of theirs at a random turn: together
@@ -243,7 +243,7 @@ static void ask_scripts(struct asked *q)
     call.drawn_at = q->drawn_at;
     call.id = (struct weir_key){ q->id, strlen(q->id) };
     call.near = now + between(-5, 5) * (one_in(4) ? 20 * 24 * 3600 : 1) * WEIR_SECOND;
-    call.near = calm ? now : call.near < 0 ? 0 : call.near;
+    call.near = calm ? now - between(0, 5) * WEIR_SECOND : call.near < 0 ? 0 : call.near;
     for (int i = 0; i < q->n; i++) {
         struct account *a = &accounts[q->first + i];
         items[i] = (struct weir__account_item){ .key = { a->name, strlen(a->name) },

@@ -145,9 +145,10 @@ static bool differ(const struct weir__value *a, const struct weir__value *b)
 }
 
 /* /a/;x/../b is /b to Tomcat, /a/b to nginx; /a;\..\b is /a to Tomcat, /b on Windows.  The path is
- * read as by Tomcat, as by Tomcat behind nginx, as on Windows, and as by nginx.  Where they differ
- * by more than a parameter all such paths are one in keys: a client could spell one path in any
- * number of ways. */
+ * read as by Tomcat, as by Tomcat behind nginx, as on Windows, as by Tomcat if escapes went first,
+ * and as by nginx.  (The fourth is the second without a bound: of the plain path a long parameter
+ * may have driven out the rest.)  Where they differ by more than a parameter all such paths are one
+ * in keys: a client could spell one path in any number of ways. */
 static void add_readings(struct weir__facts *facts, struct weir__value *loose,
                          const struct weir__value *uri, const struct weir__value *plain)
 {
@@ -157,9 +158,12 @@ static void add_readings(struct weir__facts *facts, struct weir__value *loose,
         facts, weir__uri_loose(plain->text, plain->len, WEIR__BEHIND_NGINX, facts->loose[1], room));
     const struct weir__value *windows = add_reading(
         facts, weir__uri_loose(uri->text, uri->len, WEIR__WINDOWS, facts->loose[2], room));
-    const struct weir__value *nginx = add_reading(facts, lower_path(plain, facts->loose[3]));
+    const struct weir__value *decoded = add_reading(
+        facts, weir__uri_loose(uri->text, uri->len, WEIR__DECODED, facts->loose[3], room));
+    const struct weir__value *nginx = add_reading(facts, lower_path(plain, facts->loose[4]));
 
-    if (differ(tomcat, behind) || (differ(windows, nginx) && differ(windows, tomcat)))
+    if (differ(tomcat, behind) || differ(tomcat, decoded) ||
+        (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 

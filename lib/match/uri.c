@@ -225,11 +225,14 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
          at < len && (plain || (uri[at] != '?' && uri[at] != '#'));) {
         bool escaped = !plain && uri[at] == '%';
         char c = plain ? uri[at++] : next_byte(uri, len, &at);
-        if (!escaped && reader != WEIR__WINDOWS)
+        bool slash = c == '/' || c == '\\';
+        if (reader == WEIR__DECODED)
+            parameter = !slash && (parameter || c == ';');
+        else if (!escaped && reader != WEIR__WINDOWS)
             parameter = c != '/' && (parameter || c == ';');
         if (parameter)
             continue;
-        if (c == '/' || c == '\\')
+        if (slash)
             put_slash(&p);
         else
             put_byte(&p, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));

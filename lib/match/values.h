@@ -31,7 +31,8 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 enum weir__path_reader {
     WEIR__TOMCAT,
     WEIR__BEHIND_NGINX, /* Tomcat there: the path is plain */
-    WEIR__WINDOWS       /* parameters stay */
+    WEIR__WINDOWS,      /* parameters stay */
+    WEIR__DECODED       /* escapes go first; a backslash ends a parameter too */
 };
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
                        size_t size);

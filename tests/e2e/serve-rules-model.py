@@ -39,10 +39,12 @@ def host(text):
     return text[:-1] if text.endswith(".") else text
 
 
-def decoded(uri):
-    """Without scheme, host, query and fragment, and with escapes decoded: as bytes."""
-    uri = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", uri)
-    path = re.split("[?#]", uri)[0].encode()
+def path_of(uri):
+    """Without scheme, host, query and fragment, as bytes."""
+    return re.split("[?#]", re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", uri))[0].encode()
+
+
+def decoded(path):
     return re.sub(rb"%([0-9A-Fa-f]{2})", lambda m: bytes([int(m[1], 16)]), path)
 
 
@@ -58,14 +60,18 @@ def resolved(path):
 
 
 def strict(uri):
-    return b"*" if uri == "*" else resolved(decoded(uri))[:2048]
+    return b"*" if uri == "*" else resolved(decoded(path_of(uri)))[:2048]
+
+
+def without_parameters(path, ends=b"/"):
+    return re.sub(rb";[^" + ends + rb"]*", b"", path)
 
 
 def loose(path):
+    """Without the parameters, which servers find in several ways."""
     if path == b"*":
         return path
-    parts = [part.split(b";")[0] for part in path.lower().replace(b"\\", b"/").split(b"/")]
-    return resolved(b"/".join(parts)).rstrip(b" \t\0/") + b"/"
+    return resolved(path.lower().replace(b"\\", b"/"))[:2049].rstrip(b" \t\0/") + b"/"
 
 
 def facts(attributes):
@@ -76,11 +82,16 @@ def facts(attributes):
         if value and name not in out:
             out[name] = value
     if "uri" in out:
-        first, plain = loose(decoded(out["uri"])), strict(out["uri"])
-        second = loose(plain)
-        out["loose"] = first if first == second else b"/../"
-        out["exempt"] = {first, second}
-        out["readings"] = {first, second, plain.lower().removesuffix(b"/") + b"/"}
+        came, plain = path_of(out["uri"]), strict(out["uri"])
+        tomcat = loose(decoded(without_parameters(came)))
+        behind = loose(without_parameters(plain))
+        windows = loose(decoded(came))
+        unbound = loose(without_parameters(decoded(came), rb"/\\"))
+        nginx = plain.lower().removesuffix(b"/") + b"/"
+        out["loose"] = tomcat if tomcat == behind == unbound and windows in (tomcat, nginx) \
+            else b"/../"
+        out["exempt"] = {tomcat, behind, windows, unbound}
+        out["readings"] = {*out["exempt"], nginx}
     for name, value in out.items():
         if name == "ip":
             out[name] = address(value) or "none"
@@ -136,7 +147,8 @@ def path_holds(kind, text, seen, lists, is_loose):
     if kind == "glob":
         values = values | {path[:-1] for path in values} if is_loose else values
         return any(glob(text, True).match(path) for path in values)
-    return (loose(decoded(text)) if is_loose else text.encode()) in values
+    exact = loose(decoded(without_parameters(path_of(text)))) if is_loose else text.encode()
+    return exact in values
 
 
 # ----------------------------------------------------------------- limits ----

@@ -451,6 +451,11 @@ bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes)
     return (free > longest ? free : longest) >= n && may_claim(slab, class, n, false);
 }
 
+bool weir__slab_is_used(const struct weir__slab *slab)
+{
+    return weir__load(slab->top) != 0;
+}
+
 bool weir__slab_has_blocks(const struct weir__slab *slab, size_t bytes)
 {
     unsigned class = class_of(bytes);

@@ -67,6 +67,8 @@ uint32_t weir__block_take_guest(struct weir__slab *slab, size_t bytes);
 /* Whether there is one. */
 bool weir__slab_has_room(const struct weir__slab *slab, size_t bytes);
 
+/* Whether any was ever taken. */
+bool weir__slab_is_used(const struct weir__slab *slab);
 /* Whether any of this size is taken. */
 bool weir__slab_has_blocks(const struct weir__slab *slab, size_t bytes);
 

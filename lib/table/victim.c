@@ -29,9 +29,10 @@
 
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
 
-#define COPY       4096        /* a larger state, a long window, is read where it lies: */
-#define LONG_BYTES (256 << 10) /* at most this much of them in a search, ... */
-#define LONG_LEAST 4           /* ... but this many windows */
+#define COPY       1024       /* a larger state, a long window, is read where it lies: */
+#define LONG_BYTES (64 << 10) /* at most this much of them in a search, ... */
+#define LONG_LEAST 4          /* ... but this many windows */
+#define FETCH      512        /* bytes; the processor sees for itself where more is read */
 
 /* ---------------------------------------------------------------- judge ---- */
 
@@ -314,12 +315,27 @@ static struct weir__victim judge_for(const struct weir__part *part, void *slot, 
     return judge(space, slot, now, reading);
 }
 
+/* The large state of a slot, if it has one, is fetched while others are judged. */
+static void fetch_state(struct weir__space *space, void *slot)
+{
+    struct weir_limiter *limiter = weir__slot_limiter(space, weir__load(slot));
+    uint32_t block = (uint32_t)weir__load(&weir__slot_pair(space, slot)[1]);
+    size_t bytes = limiter != NULL && limiter->kind == WEIR__LARGE
+                       ? weir__block_bytes(&space->slab, block)
+                       : 0;
+
+    for (size_t at = 0; at < bytes && at < FETCH; at += WEIR__LINE)
+        __builtin_prefetch((const char *)weir__block_at(&space->slab, block) + at);
+}
+
 struct weir__victim weir__victim_near(const struct weir__part *part, weir_time now,
                                       const uint64_t *mine, size_t n)
 {
     struct weir__space *space = part->limiter->space;
     struct choice c; /* large: not zeroed */
 
+    for (uint64_t i = 0; weir__slab_is_used(&space->slab) && i < WEIR__WINDOW_SLOTS; i++)
+        fetch_state(space, weir__slot_at(space, part->home.group, part->home.first + i));
     c.n = c.reading.n = c.reading.bytes = 0;
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
@@ -360,14 +376,20 @@ static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time n
                         struct choice *c)
 {
     struct weir__space *space = part->limiter->space;
+    size_t end = c->n;
 
     group = (part->home.group + group) % space->groups;
-    for (uint64_t i = 0; i < WEIR__GROUP_SLOTS && c->n < WEIR__WINDOW_SLOTS; i++) {
+    for (uint64_t i = 0; i < WEIR__GROUP_SLOTS && end < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, group, part->home.first + i);
         if (weir__load(slot) == part->home.tag || !has_block(space, slot, bytes))
             continue;
-        c->all[c->n] = judge(space, slot, now, &c->reading);
-        if (c->all[c->n++].used == 0)
+        fetch_state(space, slot);
+        c->all[end++].slot = slot;
+    }
+    while (c->n < end) {
+        struct weir__victim *v = &c->all[c->n++];
+        *v = judge(space, v->slot, now, &c->reading);
+        if (v->used == 0)
             return true;
     }
     return false;

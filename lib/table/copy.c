@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "table/bans.h"
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/copy.h"
 #include "table/part.h"
 

@@ -210,7 +210,7 @@ struct weir__narrow {
 };
 
 /* Wide: two to a cache line.  `meta` is how often the slot was rewritten << 32 | the version of the
- * limit that the state is kept under; of limits that come with the ask, their scale (carried.h).
+ * limit that the state is kept under; of limits that come with the ask, their scale.
  * Large: the state is when it is idle, and number << 32 | block. */
 struct weir__wide {
     _Alignas(16) uint64_t tag;

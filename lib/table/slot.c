@@ -9,7 +9,7 @@
  * threads that claim a slot for the same key at once would change the counter twice, so one of them
  * fails, looks again, and finds the key there.
  */
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/held.h"
 #include "table/victim.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "table/bans.h"
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/file.h"
 #include "table/fork.h"
 #include "table/hand.h"

@@ -13,7 +13,7 @@
  * limiter's whole share of the table allows, within the time that they count.
  *
  * Limits that come with the ask share by the time that they allow a key to owe, to a power of two
- * (carried.h): that stands for the limiter.  All limits that clients bring count as one limiter
+ * (carried-limits.h), which stands for the limiter.  All limits that clients bring are one limiter
  * among the others, whose room they then share: a client could have any number of them.
  *
  * A key with permits out makes no room, but its guard counts as a limiter: with the most slots
@@ -24,7 +24,7 @@
  */
 #include "table/victim.h"
 
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/held.h"
 
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */

@@ -13,7 +13,7 @@
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/resp/resp.h"
 #include "server/serve/events/top-keys.h"
-#include "table/carried.h"
+#include "table/carried-limits.h"
 
 #define THROTTLES 64
 #define CHECKS    64

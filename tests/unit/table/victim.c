@@ -5,7 +5,7 @@
 #include "unit/fixture.h"
 #include "table/take-all.h"
 #include "table/bans.h"
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/slot.h"
 
 #define MINUTE (60 * S)

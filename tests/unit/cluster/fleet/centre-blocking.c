@@ -1,10 +1,10 @@
-/* centre-calls.c -- the rules of a fleet in a redis-server, by weir-fleet.h. */
+/* centre-blocking.c -- the rules of a fleet in a redis-server, by weir-fleet.h. */
 #include "unit/test.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-#include "cluster/fleet/centre-calls.h"
+#include "cluster/fleet/centre-blocking.h"
 #include "vectors/runner/redis-server.h"
 #include "weir-fleet.h"
 

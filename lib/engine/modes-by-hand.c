@@ -1,4 +1,4 @@
-/* modes.c -- modes set by hand: of all rules, or of one rule or guard. */
+/* modes-by-hand.c -- modes set by hand: of all rules, or of one rule or guard. */
 #include "engine/engine.h"
 
 int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode,

@@ -1,9 +1,9 @@
-/* centre-asks.c -- what centre.lua answers to operators, read; and the words of a change. */
+/* centre-edits.c -- what centre.lua answers to operators, read; and the words of a change. */
 #include "unit/test.h"
 
 #include <string.h>
 
-#include "cluster/fleet/centre-asks.h"
+#include "cluster/fleet/centre-edits.h"
 
 static struct weir__centre_list list_of(const char *reply)
 {

@@ -1,4 +1,4 @@
-/* edit-lists.c -- entries added to the lists in force, and removed. */
+/* lists-by-hand.c -- entries added to the lists in force, and removed. */
 #include "engine/engine.h"
 
 int weir_list_edit(struct weir *weir, const struct weir_list_edit *edit, struct weir_error *error)

@@ -1,6 +1,6 @@
-/* centre-calls.c -- the rules of a fleet, for programs of operators (weir-fleet.h): asks to
+/* centre-blocking.c -- the rules of a fleet, for programs of operators (weir-fleet.h): asks to
  * centre.lua by a caller that waits. */
-#include "cluster/fleet/centre-calls.h"
+#include "cluster/fleet/centre-blocking.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* centre-calls.h -- asks to a fleet's Redis by a caller that waits. */
-#ifndef WEIR_CLUSTER_FLEET_CENTRE_CALLS_H
-#define WEIR_CLUSTER_FLEET_CENTRE_CALLS_H
+/* centre-blocking.h -- asks to a fleet's Redis by a caller that waits. */
+#ifndef WEIR_CLUSTER_FLEET_CENTRE_BLOCKING_H
+#define WEIR_CLUSTER_FLEET_CENTRE_BLOCKING_H
 
-#include "cluster/fleet/centre-asks.h"
+#include "cluster/fleet/centre-edits.h"
 #include "weir-fleet.h"
 
 /* Asks in the client's thread, waits for the answer, and frees the ask's words.  The reply is added

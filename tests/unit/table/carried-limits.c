@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "unit/fixture.h"
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/slot.h"
 
 static struct weir_plan plan_of(const char *text)

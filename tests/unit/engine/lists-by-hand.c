@@ -1,4 +1,4 @@
-/* edit-lists.c -- lists: allow and deny, and edits by hand. */
+/* lists-by-hand.c -- lists: allow and deny, and edits by hand. */
 #include "unit/test.h"
 
 #include "unit/requests.h"

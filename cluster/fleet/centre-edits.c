@@ -1,5 +1,5 @@
-/* centre-asks.c -- a document of a fleet as operators see it: asks to centre.lua, its answers. */
-#include "cluster/fleet/centre-asks.h"
+/* centre-edits.c -- a document of a fleet as operators see it: asks to centre.lua, its answers. */
+#include "cluster/fleet/centre-edits.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* centre-asks.h -- a document of a fleet (its rules) as operators see it: asks to centre.lua, and
+/* centre-edits.h -- a document of a fleet (its rules) as operators see it: asks to centre.lua, and
  * its answers.  Nothing here waits: `weir fleet` and the server each ask in their own way. */
-#ifndef WEIR_CLUSTER_FLEET_CENTRE_ASKS_H
-#define WEIR_CLUSTER_FLEET_CENTRE_ASKS_H
+#ifndef WEIR_CLUSTER_FLEET_CENTRE_EDITS_H
+#define WEIR_CLUSTER_FLEET_CENTRE_EDITS_H
 
 #include "cluster/fleet/centre.h"
 #include "cluster/redis/ask.h"

@@ -1,5 +1,5 @@
-/* carried.h -- limits that come with the ask, as CL.THROTTLE's do: any number of them, another one
- * with every ask.
+/* carried-limits.h -- limits that come with the ask, as CL.THROTTLE's do: any number of them,
+ * another one with every ask.
  *
  * A key keeps the time that it owes, whatever the limit that made it owe, so one key may be asked
  * under another limit at any time.  What it owes is kept exactly, in parts of 1/scale ns (algo.h).
@@ -9,8 +9,8 @@
  *     0..25   scale
  *     26..31  class: a key may owe less than 2^class ns, and at least half of that
  */
-#ifndef WEIR_TABLE_CARRIED_H
-#define WEIR_TABLE_CARRIED_H
+#ifndef WEIR_TABLE_CARRIED_LIMITS_H
+#define WEIR_TABLE_CARRIED_LIMITS_H
 
 #include "table/table.h"
 

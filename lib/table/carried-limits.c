@@ -1,11 +1,11 @@
-/* carried.c -- limits that come with the ask.
+/* carried-limits.c -- limits that come with the ask.
  *
  * The ask carries the limit, so the table keeps no record of it: a client that makes up limits
  * fills nothing.  A key's use is kept as the time that it owes, which means the same under any
  * limit; redis-cell does the same, as a theoretical arrival time.
  *
  *     tag     with WEIR__CARRIED_ID, which is no limiter's
- *     meta    scale and class (carried.h), where others have the version of their limit
+ *     meta    scale and class (carried-limits.h), where others have the version of their limit
  *     state   struct weir__debt (debt.h), in parts of 1/scale ns
  *
  * An ask whose limit counts in the same parts, and nearly all do, is what weir_take is on a wide
@@ -18,7 +18,7 @@
  */
 #include <assert.h>
 
-#include "table/carried.h"
+#include "table/carried-limits.h"
 #include "table/part.h"
 
 #define SALT  0x6c6f6f7365u /* limiters' salts are random, and the tag tells theirs apart anyway */

@@ -2,15 +2,12 @@
  * are warned of there: in nginx/rules.c, and by server/replay/report-notes.c for a log. */
 #include "server/describe/rules-doubts-private.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/base.h"
 #include "guard/options.h"
-#include "match/address.h"
 #include "match/key-template.h"
 
 void weir__doubt(const struct weir__doubting *r, struct weir__mark mark, const char *text, ...)
@@ -24,184 +21,7 @@ void weir__doubt(const struct weir__doubting *r, struct weir__mark mark, const c
     r->say(r->context, &p);
 }
 
-/* ----------------------------------------------------------------- names ---- */
-
-/* Those that doors and logs fill, and those that people use most; headers may have any name. */
-static const char *const attributes[] = {
-    "ip",   "uri",    "method",   "host",   "user",  "account",           "org",
-    "plan", "tenant", "protocol", "status", "bytes", "header.user-agent", "header.referer",
-    NULL,
-};
-
-/* What proxies and frameworks call them, in small letters, without _ and -. */
-static const char *const foreign[][2] = {
-    { "path", "uri" },
-    { "pathname", "uri" },
-    { "requesturi", "uri" },
-    { "requestpath", "uri" },
-    { "requesturlpath", "uri" },
-    { "uripath", "uri" },
-    { "urlpath", "uri" },
-    { "originalurl", "uri" },
-    { "remoteaddr", "ip" },
-    { "binaryremoteaddr", "ip" },
-    { "realipremoteaddr", "ip" },
-    { "remoteaddress", "ip" },
-    { "remoteip", "ip" },
-    { "remotehost", "ip" },
-    { "clientip", "ip" },
-    { "clientaddr", "ip" },
-    { "clientaddress", "ip" },
-    { "sourceip", "ip" },
-    { "sourceaddress", "ip" },
-    { "src", "ip" },
-    { "srcip", "ip" },
-    { "ipaddress", "ip" },
-    { "ipaddr", "ip" },
-    { "realip", "ip" },
-    { "xrealip", "ip" },
-    { "xforwardedfor", "ip" },
-    { "requestmethod", "method" },
-    { "verb", "method" },
-    { "servername", "host" },
-    { "hostname", "host" },
-    { "authority", "host" },
-    { "remoteuser", "user" },
-    { "serverprotocol", "protocol" },
-    { "useragent", "header.user-agent" },
-    { "ua", "header.user-agent" },
-    { "referer", "header.referer" },
-    { "referrer", "header.referer" },
-    { "origin", "header.origin" },
-    { "authorization", "header.authorization" },
-    { "cookie", "header.cookie" },
-    { "acceptlanguage", "header.accept-language" },
-    { "contenttype", "header.content-type" },
-    { "requestip", "ip" },
-    { "reqip", "ip" },
-    /* Forward auth reads these itself, and they are no attributes then. */
-    { "header.host", "host" },
-    { "header.xforwardedfor", "ip" },
-    { "header.xrealip", "ip" },
-    { "header.xforwardedhost", "host" },
-    { "header.xforwardedproto", "scheme" },
-    { "header.xforwardeduri", "uri" },
-    { "header.xoriginaluri", "uri" },
-    { "header.xoriginalurl", "uri" },
-    { "header.xforwardedmethod", "method" },
-    { "header.xoriginalmethod", "method" },
-};
-
-/* http_user_agent, userAgent and User-Agent are one name. */
-static const char *meant_by_foreign(const char *name, size_t len)
-{
-    char plain[WEIR__EDITS_MAX + 1];
-    size_t n = 0;
-
-    for (size_t i = strncasecmp(name, "http_", 5) == 0 ? 5 : 0; i < len && n < WEIR__EDITS_MAX; i++)
-        if (name[i] != '_' && name[i] != '-')
-            plain[n++] = (char)tolower((unsigned char)name[i]);
-    plain[n] = '\0';
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-        if (strcmp(plain, foreign[i][0]) == 0)
-            return foreign[i][1];
-    return NULL;
-}
-
-/* args.x is arg.x, cookies.x is cookie.x. */
-static bool doubt_family(const struct weir__doubting *r, struct weir__mark mark, const char *name,
-                         size_t len)
-{
-    bool arg = len > 5 && memcmp(name, "args.", 5) == 0;
-
-    if (!arg && !(len > 8 && memcmp(name, "cookies.", 8) == 0))
-        return false;
-    weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text,
-                arg ? "arg.NAME" : "cookie.NAME");
-    return true;
-}
-
-/* x-plan, Header.x-plan, headers.x-plan and http_x_plan are header.x-plan; no header that passes
- * proxies has a _. */
-static void doubt_header(const struct weir__doubting *r, struct weir__mark mark, const char *name,
-                         size_t len)
-{
-    static const char *const before[] = { "header.", "headers.", "http_", "http.", "" };
-    char meant[64];
-    size_t skip = 0, n = 0, i = 0;
-
-    for (; strncasecmp(name, before[i], strlen(before[i])) != 0 || len <= strlen(before[i]);)
-        i++;
-    skip = strlen(before[i]);
-    if (skip == 0 && (len < 3 || strncasecmp(name, "x-", 2) != 0))
-        return;
-    for (; n < len - skip && n < sizeof(meant) - 1; n++)
-        meant[n] = name[skip + n] == '_' ? '-' : name[skip + n];
-    meant[n] = '\0';
-    if (i > 0 || memcmp(name, "header.", 7) != 0 || memchr(name, '_', len))
-        weir__doubt(r, mark, "attribute %s; did you mean header.%s?", weir__quote(name, len).text,
-                    meant);
-}
-
-/* Words of their own, though a slip away from one. */
-static bool is_word(const char *name, size_t len)
-{
-    static const char *const words[] = { "id", "vip", "zip", "cost", "post" };
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strlen(words[i]) == len && memcmp(words[i], name, len) == 0)
-            return true;
-    return false;
-}
-
-/* Any name is possible: only a slip away from a known one, and what others call one, are
- * doubted. */
-static void doubt_name(const struct weir__doubting *r, struct weir__mark mark, const char *name,
-                       size_t len)
-{
-    const char *near = NULL;
-
-    if (len == 6 && memcmp(name, "status", 6) == 0)
-        weir__doubt(r, mark,
-                    "a request has no status before it is answered: this matches lines of a log "
-                    "(weir replay), and asks that give a status themselves");
-    if (is_word(name, len))
-        return;
-    for (const char *const *at = attributes; *at && len <= WEIR__EDITS_MAX; at++) {
-        size_t n = strlen(*at);
-        if (n == len && memcmp(*at, name, n) == 0)
-            return;
-        near = weir__edits(name, len, *at, n) <= 1 ? *at : near;
-    }
-    if (near == NULL)
-        near = meant_by_foreign(name, len);
-    if (near)
-        weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text, near);
-    else if (!doubt_family(r, mark, name, len))
-        doubt_header(r, mark, name, len);
-}
-
 /* ----------------------------------------------------------------- rules ---- */
-
-static bool is_within(const struct weir__pattern *p, const struct weir__pattern *wide)
-{
-    struct weir__cidr a, b;
-    struct weir_error error;
-
-    if (p->kind == wide->kind && p->len == wide->len && memcmp(p->text, wide->text, p->len) == 0)
-        return true;
-    if (wide->kind == WEIR__PREFIX)
-        return p->kind <= WEIR__PREFIX && p->len >= wide->len &&
-               memcmp(p->text, wide->text, wide->len) == 0;
-    if (wide->kind != WEIR__CIDR || p->kind != WEIR__CIDR)
-        return wide->kind == WEIR__PRESENT;
-    if (weir__cidr_parse(p->text, p->len, &a, &error) != WEIR_OK ||
-        weir__cidr_parse(wide->text, wide->len, &b, &error) != WEIR_OK || a.prefix < b.prefix ||
-        a.address.bits != b.address.bits)
-        return false;
-    weir__address_mask(&a.address, b.prefix);
-    return weir__address_number(&a.address) == weir__address_number(&b.address);
-}
 
 /* Then it matches more than what `not` and lists have, which are strict. */
 static bool is_loose(const struct weir__rule_draft *rule, const char *attribute)
@@ -218,7 +38,7 @@ static bool is_excepted(const struct weir__rule_draft *rule, const char *attribu
     for (size_t i = 0; i < rule->excepts; i++)
         for (size_t k = 0; k < rule->except[i].n; k++)
             if (strcmp(rule->except[i].attribute, attribute) == 0 &&
-                is_within(p, &rule->except[i].patterns[k]))
+                weir__pattern_is_within(p, &rule->except[i].patterns[k]))
                 return true;
     return false;
 }
@@ -236,29 +56,6 @@ static bool is_empty_list(const struct weir__doubting *r, const char *attribute,
 
 #define ENTRIES_MAX 1000 /* of a list, for each pattern: more would be work */
 
-static bool has_entry_around(const struct weir__list_draft *list, const struct weir__pattern *p)
-{
-    enum weir__pattern_kind kind =
-        weir__attribute_is_address(list->attribute) ? WEIR__CIDR : WEIR__EXACT;
-
-    for (size_t i = 0; i < list->n; i++) {
-        struct weir__pattern entry = { kind, list->entries[i], strlen(list->entries[i]), true };
-        if (is_within(p, &entry))
-            return true;
-    }
-    return false;
-}
-
-static const struct weir__list_draft *part_of(const struct weir__draft *draft, const char *name,
-                                              const char *attribute)
-{
-    for (size_t i = 0; i < draft->n_lists; i++)
-        if (strcmp(draft->lists[i].name, name) == 0 &&
-            strcmp(draft->lists[i].attribute, attribute) == 0)
-            return &draft->lists[i];
-    return NULL;
-}
-
 /* The list that decides all that this names before any rule does; NULL: none. */
 static const char *decided_by(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                               const struct weir__condition *c)
@@ -266,10 +63,10 @@ static const char *decided_by(const struct weir__doubting *r, const struct weir_
     static const char *const names[] = { "allow", "deny" };
 
     for (size_t l = 0; l < 2 && !is_loose(rule, c->attribute); l++) {
-        const struct weir__list_draft *list = part_of(r->draft, names[l], c->attribute);
+        const struct weir__list_draft *list = weir__list_part(r->draft, names[l], c->attribute);
         size_t within = 0;
         for (size_t i = 0; list && list->n <= ENTRIES_MAX && i < c->n; i++)
-            within += has_entry_around(list, &c->patterns[i]);
+            within += weir__list_has_around(list, &c->patterns[i]);
         if (within == c->n)
             return names[l];
     }
@@ -373,8 +170,7 @@ static const struct weir__condition *condition_on(const struct weir__condition *
     return NULL;
 }
 
-/* Values that a client may choose anew for each request: each would be a key of its own. */
-static bool is_free(const char *attribute)
+bool weir__attribute_is_free(const char *attribute)
 {
     static const char *const names[] = {
         "uri",           "header.user-agent",      "header.referer",
@@ -403,7 +199,7 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
         weir__doubt(r, rule->mark,
                     "no request can match: its key needs %s, and every %s is under not", name,
                     name);
-    else if (is_free(name) && !matched)
+    else if (weir__attribute_is_free(name) && !matched)
         weir__doubt(r, rule->mark,
                     "a client that sends another %s each time is never limited: each is a key of "
                     "its own; leave it out of the key, or name its values in match",
@@ -446,7 +242,7 @@ static void doubt_key(const struct weir__doubting *r, const struct weir__rule_dr
     if (weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
         return;
     for (size_t i = 0; i < t.n; i++)
-        doubt_name(r, rule->mark, t.parts[i].attribute, strlen(t.parts[i].attribute));
+        weir__doubt_name(r, rule->mark, t.parts[i].attribute);
     /* a guard's key says whose requests are shed together */
     for (size_t i = 0; i < t.n && rule->n_limits > 0; i++)
         doubt_part(r, rule, &t.parts[i]);
@@ -459,7 +255,7 @@ static void doubt_key(const struct weir__doubting *r, const struct weir__rule_dr
 static void doubt_condition(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                             const struct weir__condition *c)
 {
-    doubt_name(r, c->mark, c->attribute, strlen(c->attribute));
+    weir__doubt_name(r, c->mark, c->attribute);
     for (size_t k = 0; k < c->n; k++)
         weir__doubt_pattern(r, rule, c, &c->patterns[k]);
 }
@@ -491,7 +287,7 @@ static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_d
     if (rule->n_limits > 0 && rule->cost == 0 && rule->cost_attribute == NULL)
         weir__doubt(r, rule->mark, "the rule refuses nobody: with cost: 0 a request takes nothing");
     if (rule->cost_attribute)
-        doubt_name(r, rule->mark, rule->cost_attribute, strlen(rule->cost_attribute));
+        weir__doubt_name(r, rule->mark, rule->cost_attribute);
     for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
         bool match = i < rule->matches;
         const struct weir__condition *c =
@@ -577,92 +373,6 @@ static void doubt_last_guards(const struct weir__doubting *r)
     }
 }
 
-/* ----------------------------------------------------------------- lists ---- */
-
-static bool is_used(const struct weir__draft *draft, const char *name)
-{
-    for (size_t i = 0; i < draft->n_lists; i++)
-        if (draft->lists[i].used && strcmp(draft->lists[i].name, name) == 0)
-            return true;
-    return strcmp(name, "allow") == 0 || strcmp(name, "deny") == 0;
-}
-
-static const char *allow_or_deny(const char *name)
-{
-    static const char *const denies[] = { "den",    "block",  "ban", "black",
-                                          "reject", "refuse", "bad", "drop" };
-    static const char *const allows[] = { "allow", "white", "pass", "trust", "good", "accept" };
-
-    for (size_t i = 0; i < sizeof(denies) / sizeof(denies[0]); i++)
-        if (strncasecmp(name, denies[i], strlen(denies[i])) == 0)
-            return "; did you mean deny?";
-    for (size_t i = 0; i < sizeof(allows) / sizeof(allows[0]); i++)
-        if (strncasecmp(name, allows[i], strlen(allows[i])) == 0)
-            return "; did you mean allow?";
-    return "";
-}
-
-/* "IPv4" or "IPv6", if the network is all of it. */
-static const char *whole_family(const char *network)
-{
-    return strcmp(network, "0.0.0.0/0") == 0 ? "IPv4"
-           : strcmp(network, "::/0") == 0    ? "IPv6"
-                                             : NULL;
-}
-
-#define PAIRS_MAX 1000000 /* entries of deny times those of allow: more would be work */
-
-/* deny wins, so an entry of allow within one of deny does nothing.  Says the first. */
-static void doubt_allowed(const struct weir__doubting *r, const struct weir__list_draft *allow)
-{
-    const struct weir__list_draft *deny = part_of(r->draft, "deny", allow->attribute);
-    enum weir__pattern_kind kind =
-        weir__attribute_is_address(allow->attribute) ? WEIR__CIDR : WEIR__EXACT;
-
-    if (deny == NULL || allow->n > PAIRS_MAX || allow->n * deny->n > PAIRS_MAX)
-        return;
-    for (size_t i = 0; i < allow->n; i++) {
-        struct weir__pattern in = { kind, allow->entries[i], strlen(allow->entries[i]), true };
-        if (!has_entry_around(deny, &in))
-            continue;
-        weir__doubt(r, allow->mark, "%s is under deny as well, and deny wins",
-                    weir__quote(in.text, in.len).text);
-        return;
-    }
-}
-
-static void doubt_entries(const struct weir__doubting *r, const struct weir__list_draft *list)
-{
-    bool allow = strcmp(list->name, "allow") == 0;
-
-    if (!allow && strcmp(list->name, "deny") != 0)
-        return;
-    for (size_t i = 0; strcmp(list->attribute, "ip") == 0 && i < list->n; i++) {
-        const char *family = whole_family(list->entries[i]);
-        if (family)
-            weir__doubt(r, list->mark, "%s is every %s address: %s", list->entries[i], family,
-                        allow ? "no rule limits any" : "all are refused, for ever");
-    }
-    if (allow && list->n > 0 && is_free(list->attribute) &&
-        strncmp(list->attribute, "header.", 7) == 0)
-        weir__doubt(r, list->mark, "any client can send this %s, and then no rule limits it",
-                    list->attribute);
-    if (allow)
-        doubt_allowed(r, list);
-}
-
-/* The parts of a list are beside each other. */
-static void doubt_list(const struct weir__doubting *r, size_t i)
-{
-    const struct weir__list_draft *list = &r->draft->lists[i];
-
-    doubt_name(r, list->mark, list->attribute, strlen(list->attribute));
-    doubt_entries(r, list);
-    if ((i == 0 || strcmp(list->name, list[-1].name) != 0) && !is_used(r->draft, list->name))
-        weir__doubt(r, list->mark, "no rule names the list %s, so it does nothing%s",
-                    weir__quote(list->name, strlen(list->name)).text, allow_or_deny(list->name));
-}
-
 /* ------------------------------------------------------------------- all ---- */
 
 void weir__rules_doubts(const struct weir__draft *draft,
@@ -685,7 +395,7 @@ void weir__rules_doubts(const struct weir__draft *draft,
             "both, and so do enter and exit at the server); a check or forward auth looks at "
             "rules only");
     for (size_t i = 0; i < r->draft->n_lists; i++)
-        doubt_list(r, i);
+        weir__doubt_list(r, i);
 }
 
 void weir__rules_doubt_print(void *name, const struct weir_problem *doubt)

@@ -88,6 +88,7 @@ keys() {
         ask "$build/bench/bench-take" keys $size narrow roomy
         [ "$size" -gt 10000000 ] || ask "$build/bench/bench-take" keys $size wide
     done
+    ask "$build/bench/bench-take" full
     ratio keys.narrow.1000000.roomy.cheaper-than-governor-keyed \
         keys.narrow.1000000.roomy.one-by-one peer.governor.keyed-1e6
 }

@@ -1,11 +1,12 @@
 /* take.c -- what a decision on a key costs, beside the bounds that the machine sets.
  *
- *     take hot | hot-loop N | threads | log N | keys N [narrow|wide] [roomy]
+ *     take hot | hot-loop N | threads | log N | full N | keys N [narrow|wide] [roomy]
  *
  *     hot       one key in cache, against hashing the key plus the bare step
  *     hot-loop  N takes on one hot key and nothing else: for callgrind
  *     threads   one and two threads: on different keys, and on one key against a mutex
  *     log       a key under a sliding log of N stamps, half of them used
+ *     full      a new key in a table that N keys fill, none of them idle
  *     keys      N random keys, one by one and in batches of 16, against one dependent load, and a
  *               prefetched load and compare-and-swap, in a region of the same size
  */
@@ -426,6 +427,45 @@ static void log_of(int64_t stamps)
     weir_table_destroy(s.table);
 }
 
+/* ----------------------------------------------------------------- full ---- */
+
+static void take_new(void *context, int64_t n)
+{
+    struct subject *s = context;
+    struct weir_decision d;
+    struct name name;
+
+    for (int64_t i = 0; i < n; i++) {
+        struct weir_ask a = { .key = key_of(&name, s->seed++), .cost = 1, .now = s->now };
+        weir_take(s->limiter, &a, &d);
+        keep((uint64_t)d.remaining);
+    }
+}
+
+static void full_of(const char *text, const char *name, int64_t keys)
+{
+    struct subject s = { .now = 1000 * WEIR_SECOND };
+    struct weir_table_options o = { .keys = keys, .guards = 1 };
+    struct weir_limit limit = parse_limit(text);
+    struct weir_error e;
+    char label[64];
+
+    if (weir_table_create(&s.table, &o, &e) != WEIR_OK ||
+        weir_limiter_create(&s.limiter, s.table, "bench", &limit, &e) != WEIR_OK)
+        die("table", &e);
+    take_new(&s, 2 * keys);
+    snprintf(label, sizeof(label), "take.full.%s", name);
+    figure(label, measure(take_new, &s, 20000), "ns");
+    weir_table_destroy(s.table);
+}
+
+static void full(int64_t keys)
+{
+    full_of("gcra 5/1h", "gcra", keys);
+    full_of("sliding-window 5/1h", "window-10", keys);
+    full_of("sliding-window 5/1h buckets=60", "window-60", keys);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "hot";
@@ -438,6 +478,8 @@ int main(int argc, char **argv)
         threads();
     else if (strcmp(what, "log") == 0)
         log_of(argc > 2 ? atoll(argv[2]) : 1000);
+    else if (strcmp(what, "full") == 0)
+        full(argc > 2 ? atoll(argv[2]) : 1000000);
     else if (strcmp(what, "keys") == 0)
         keys_in(argc > 2 ? atoll(argv[2]) : 1000000, argc <= 3 || strcmp(argv[3], "wide") != 0,
                 argc > 4 && strcmp(argv[4], "roomy") == 0);

@@ -161,6 +161,9 @@ def many_keys(f):
             "≤ 2.5 times"),
         row(f, "… filled to 75 %", "keys.narrow.10000000.roomy.batch-over-load-and-swap",
             "≤ 2.5 times"),
+        row(f, "a new key in a full table of 1,000,000, gcra", "take.full.gcra"),
+        row(f, "… a sliding window of 10 buckets", "take.full.window-10"),
+        row(f, "… of 60 buckets", "take.full.window-60"),
         row(f, "bytes a key, wide", "keys.wide.10000000.bytes-per-key", "≤ 40 bytes"),
         row(f, "bytes a key, narrow", "keys.narrow.10000000.bytes-per-key", "≤ 21 bytes"),
     ]

@@ -76,108 +76,6 @@ int weir__attribute_add_loose(struct weir__attributes *known, struct weir_error 
     return loose;
 }
 
-/* The path as a server sees it. */
-static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
-{
-    if (v->len == 0)
-        return;
-    if (!weir__uri_is_plain(v->text, v->len)) {
-        v->len = weir__uri_plain(v->text, v->len, scratch, WEIR__URI_MAX);
-        v->text = scratch;
-    }
-    if (v->len > WEIR__URI_MAX)
-        v->len = WEIR__URI_MAX;
-}
-
-static bool has_doubtful(weir__bytes v)
-{
-    weir__bytes marks = (weir__bytes)(v == ';') | (weir__bytes)(v == '\\') |
-                        (weir__bytes)(v == '%') | (weir__bytes)((weir__bytes)(v - 1) < ' ');
-
-    return weir__bytes_bits(marks) != 0;
-}
-
-static bool is_doubtful(const char *uri, size_t len)
-{
-    bool is = has_doubtful(
-        len < 16 ? weir__bytes_join(weir__bytes_first(uri, len), weir__bytes_second(uri, len))
-                 : weir__bytes_sixteen(uri + len - 16));
-
-    for (size_t at = 0; at + 16 < len; at += 16)
-        is |= has_doubtful(weir__bytes_sixteen(uri + at));
-    return is;
-}
-
-/* From the URI as it came: of the plain path a long parameter may have driven out the rest.
- * True: servers that know no parameters and backslashes may read it otherwise. */
-static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
-                      char scratch[WEIR__URI_MAX + 2])
-{
-    *loose = *uri;
-    if (uri->len == 0 || (uri->len == 1 && uri->text[0] == '*'))
-        return false;
-    loose->len = weir__uri_loose(uri->text, uri->len, WEIR__TOMCAT, scratch, WEIR__URI_MAX + 2);
-    loose->text = scratch;
-    loose->hash = 0;
-    return is_doubtful(uri->text, uri->len);
-}
-
-static struct weir__value *add_reading(struct weir__facts *facts, size_t len)
-{
-    struct weir__value *v = &facts->readings[facts->n_readings];
-
-    *v = (struct weir__value){ .text = facts->loose[facts->n_readings++], .len = len };
-    return v;
-}
-
-static size_t lower_path(const struct weir__value *plain, char *out)
-{
-    for (size_t i = 0; i < plain->len; i++)
-        out[i] = (char)(plain->text[i] >= 'A' && plain->text[i] <= 'Z' ? plain->text[i] + 32
-                                                                       : plain->text[i]);
-    out[plain->len] = '/';
-    return plain->len + (plain->text[plain->len - 1] != '/');
-}
-
-static bool differ(const struct weir__value *a, const struct weir__value *b)
-{
-    return a->len != b->len || memcmp(a->text, b->text, a->len) != 0;
-}
-
-/* /a/;x/../b is /b to Tomcat, /a/b to nginx; /a;\..\b is /a to Tomcat, /b on Windows.  The path is
- * read as by Tomcat, as by Tomcat behind nginx, as on Windows, as by Tomcat if escapes went first,
- * and as by nginx.  (The fourth is the second without a bound: of the plain path a long parameter
- * may have driven out the rest.)  Where they differ by more than a parameter all such paths are one
- * in keys: a client could spell one path in any number of ways. */
-static void add_readings(struct weir__facts *facts, struct weir__value *loose,
-                         const struct weir__value *uri, const struct weir__value *plain)
-{
-    const size_t room = WEIR__URI_MAX + 2;
-    const struct weir__value *tomcat = add_reading(facts, loose->len);
-    const struct weir__value *behind = add_reading(
-        facts, weir__uri_loose(plain->text, plain->len, WEIR__BEHIND_NGINX, facts->loose[1], room));
-    const struct weir__value *windows = add_reading(
-        facts, weir__uri_loose(uri->text, uri->len, WEIR__WINDOWS, facts->loose[2], room));
-    const struct weir__value *decoded = add_reading(
-        facts, weir__uri_loose(uri->text, uri->len, WEIR__DECODED, facts->loose[3], room));
-    const struct weir__value *nginx = add_reading(facts, lower_path(plain, facts->loose[4]));
-
-    if (differ(tomcat, behind) || differ(tomcat, decoded) ||
-        (differ(windows, nginx) && differ(windows, tomcat)))
-        *loose = (struct weir__value){ .text = "/../", .len = 4 };
-}
-
-static void gather_paths(const struct weir__attributes *known, struct weir__facts *facts)
-{
-    struct weir__value *uri = &facts->values[known->uri], *loose = &facts->values[known->loose];
-    const struct weir__value came = { .text = uri->text, .len = uri->len };
-    bool doubtful = known->loose > 0 && loose_uri(loose, &came, facts->loose[0]);
-
-    plain_uri(uri, facts->uri);
-    if (doubtful)
-        add_readings(facts, loose, &came, uri);
-}
-
 static void plain_host(struct weir__value *v, char scratch[WEIR__HOST_MAX])
 {
     if (v->len == 0 || (v->len <= WEIR__HOST_MAX && weir__host_is_plain(v->text, v->len)))
@@ -237,8 +135,8 @@ static __attribute__((noinline)) int find_header(const struct weir__attributes *
 
     if (len < 8 || memcmp(name, "header.", 7) != 0)
         return -1;
-    for (size_t i = 0; i < len; i++)
-        small[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
+    memcpy(small, name, len);
+    weir__lower(small, len);
     return weir__attribute_find(known, small, len);
 }
 
@@ -275,7 +173,7 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
     }
     facts->n_readings = 0;
     if (known->uri >= 0)
-        gather_paths(known, facts);
+        weir__paths_gather(known, facts);
     if (known->method > 0)
         plain_method(&facts->values[known->method - 1], facts->method);
     for (int i = 0; i < known->n_hosts; i++)
@@ -289,6 +187,12 @@ bool weir__attribute_is_address(const char *name)
     size_t len = strlen(name);
 
     return strcmp(name, "ip") == 0 || (len > 3 && strcmp(name + len - 3, ".ip") == 0);
+}
+
+void weir__lower(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        text[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] + 32 : text[i]);
 }
 
 void weir__method_plain(const char *method, size_t len, char *out)

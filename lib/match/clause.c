@@ -64,7 +64,7 @@ static bool holds_for(const struct weir_rules *set, const struct weir__clause *c
     return false;
 }
 
-/* As every server reads the path: attributes.c. */
+/* As every server reads the path: loose-path.c. */
 static bool holds_loosely_too(const struct weir_rules *set, const struct weir__clause *clause,
                               const struct weir__facts *facts)
 {

@@ -22,8 +22,8 @@ static int make_loose(struct weir_rules *set, struct weir__test *t, struct weir_
     if (t->kind == WEIR__EXACT && t->text[0] == '/') {
         t->len = weir__uri_loose(t->text, t->len, WEIR__TOMCAT, text, t->len + 2);
     } else {
-        for (size_t i = 0; i < t->len; i++)
-            text[i] = (char)(t->text[i] >= 'A' && t->text[i] <= 'Z' ? t->text[i] + 32 : t->text[i]);
+        memcpy(text, t->text, t->len);
+        weir__lower(text, t->len);
     }
     t->text = text;
     return WEIR_OK;

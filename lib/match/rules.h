@@ -34,7 +34,7 @@ struct weir__value {
 };
 
 #define WEIR__NO_ADDRESS "not-an-address"
-#define WEIR__READINGS   5
+#define WEIR__READINGS   7
 
 struct weir__facts {
     const struct weir__lists *lists; /* those in force: they may have been edited */
@@ -150,6 +150,12 @@ int weir__attribute_find(const struct weir__attributes *known, const char *name,
 int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error);
 /* In capitals; `out` has as many bytes. */
 void weir__method_plain(const char *method, size_t len, char *out);
+/* In place: names of headers, loose paths. */
+void weir__lower(char *text, size_t len);
+
+/* loose-path.c -- the uri as a server sees it and, if the set asks for it, loosely. */
+void weir__paths_gather(const struct weir__attributes *known, struct weir__facts *facts);
+
 /* Of the path, loosely. */
 int weir__attribute_add_loose(struct weir__attributes *known, struct weir_error *error);
 

@@ -26,7 +26,7 @@
  *                                                        slash comes, so that "/api/" begins /api
  *                                                        and /api/v1 alike
  *
- * Servers that know no parameters read /x/;y/../a as /x/a/: attributes.c has the other readings.
+ * Servers that know no parameters read /x/;y/../a as /x/a/: loose-path.c has the other readings.
  *
  * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
  * (bytes.h) for anything that could change, and only then looks closely.
@@ -214,6 +214,60 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
 
 /* ---------------------------------------------------------------- loosely ---- */
 
+#define NO_SLASH '\x1f' /* a slash that parts nothing */
+
+static char small(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+static bool is_slash(char c)
+{
+    return c == '/' || c == '\\';
+}
+
+/* //x/y, to a URL the path /y on the host x. */
+static size_t skip_bare_host(const char *uri, size_t len)
+{
+    size_t at = 0;
+
+    while (at < len && is_slash(uri[at]))
+        at++;
+    while (at > 1 && at < len && !is_slash(uri[at]) && uri[at] != '?' && uri[at] != '#')
+        at++;
+    return at > 1 ? at : 0;
+}
+
+/* http:/a, to a URL /a. */
+static size_t skip_bare_scheme(const char *uri, size_t len)
+{
+    size_t at = 0;
+
+    while (at < len && !is_slash(uri[at]) && uri[at] != '?' && uri[at] != '#' && uri[at] != ':')
+        at++;
+    return len - at > 1 && uri[at] == ':' && uri[at + 1] == '/' ? at + 1 : 0;
+}
+
+static size_t skip_any_host(const char *uri, size_t len, enum weir__path_reader reader)
+{
+    size_t at = skip_host(uri, len);
+
+    if (at > 0 || reader != WEIR__URL || len == 0)
+        return at;
+    return is_slash(uri[0]) ? skip_bare_host(uri, len) : skip_bare_scheme(uri, len);
+}
+
+/* Blanks and slashes at the end become one slash. */
+static size_t end_loosely(char *out, size_t len)
+{
+    while (len > 0 && (out[len - 1] == '/' || (unsigned char)out[len - 1] <= ' '))
+        len--;
+    for (char *no = out; (no = memchr(no, NO_SLASH, (size_t)(out + len - no))) != NULL;)
+        *no = '/';
+    out[len++] = '/';
+    return len;
+}
+
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
                        size_t size)
 {
@@ -221,25 +275,24 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
     bool plain = reader == WEIR__BEHIND_NGINX, parameter = false;
 
     out[0] = '/';
-    for (size_t at = plain ? 0 : skip_host(uri, len);
-         at < len && (plain || (uri[at] != '?' && uri[at] != '#'));) {
+    for (size_t at = plain ? 0 : skip_any_host(uri, len, reader);
+         at < len && (plain || (uri[at] != '?' && uri[at] != '#')) &&
+         (reader != WEIR__CUT || uri[at] != ';');) {
         bool escaped = !plain && uri[at] == '%';
         char c = plain ? uri[at++] : next_byte(uri, len, &at);
-        bool slash = c == '/' || c == '\\';
         if (reader == WEIR__DECODED)
-            parameter = !slash && (parameter || c == ';');
-        else if (!escaped && reader != WEIR__WINDOWS)
+            parameter = !is_slash(c) && (parameter || c == ';');
+        else if (!escaped && (reader == WEIR__TOMCAT || plain))
             parameter = c != '/' && (parameter || c == ';');
         if (parameter)
             continue;
-        if (slash)
-            put_slash(&p);
+        if (!is_slash(c))
+            put_byte(&p, small(c));
+        else if (escaped && reader == WEIR__URL)
+            put_byte(&p, NO_SLASH);
         else
-            put_byte(&p, (char)(c >= 'A' && c <= 'Z' ? c + 32 : c));
+            put_slash(&p);
     }
     end_segment(&p);
-    while (p.len > 0 && (out[p.len - 1] == '/' || (unsigned char)out[p.len - 1] <= ' '))
-        p.len--;
-    out[p.len++] = '/';
-    return p.len;
+    return end_loosely(out, p.len);
 }

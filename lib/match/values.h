@@ -32,7 +32,9 @@ enum weir__path_reader {
     WEIR__TOMCAT,
     WEIR__BEHIND_NGINX, /* Tomcat there: the path is plain */
     WEIR__WINDOWS,      /* parameters stay */
-    WEIR__DECODED       /* escapes go first; a backslash ends a parameter too */
+    WEIR__DECODED,      /* escapes go first; a backslash ends a parameter too */
+    WEIR__CUT,          /* a ; ends the path */
+    WEIR__URL           /* parameters stay; //x at the start is a host, %2f is no slash to .. */
 };
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
                        size_t size);

@@ -74,6 +74,16 @@ def loose(path):
     return resolved(path.lower().replace(b"\\", b"/"))[:2049].rstrip(b" \t\0/") + b"/"
 
 
+def as_url(uri, path):
+    """//x/login is /login on the host x; an escaped slash parts nothing."""
+    if uri[0] in "/\\":
+        path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
+    path = re.sub(rb"^[^/\\:]*:(?=/)", b"", path)
+    path = re.sub(rb"(?i)%2f|%5c", b"\x1f", path)
+    return resolved(decoded(path).lower().replace(b"\\", b"/"))[:2049].rstrip(
+        b" \t\0/\x1f").replace(b"\x1f", b"/") + b"/"
+
+
 def facts(attributes):
     """The attributes as rules see them; the first of a name counts, and an empty one is none."""
     out = {}
@@ -87,10 +97,12 @@ def facts(attributes):
         behind = loose(without_parameters(plain))
         windows = loose(decoded(came))
         unbound = loose(without_parameters(decoded(came), rb"/\\"))
+        cut = loose(decoded(came.split(b";")[0]))
+        url = as_url(out["uri"], came)
         nginx = plain.lower().removesuffix(b"/") + b"/"
-        out["loose"] = tomcat if tomcat == behind == unbound and windows in (tomcat, nginx) \
-            else b"/../"
-        out["exempt"] = {tomcat, behind, windows, unbound}
+        out["loose"] = tomcat if tomcat == behind == unbound == cut and windows == url and \
+            windows in (tomcat, nginx) else b"/../"
+        out["exempt"] = {tomcat, behind, windows, unbound, cut, url}
         out["readings"] = {*out["exempt"], nginx}
     for name, value in out.items():
         if name == "ip":

@@ -1,0 +1,66 @@
+/* loose-path.c -- spellings of a path that a server was seen to serve as that page: one of the
+ * readings is the page. */
+#include "unit/test.h"
+
+#include <string.h>
+
+#include "match/rules.h"
+
+static bool is_read_as(struct weir_attr uri, const char *page, size_t len)
+{
+    static struct weir__facts facts;
+    struct weir__attributes known = { .uri = -1 };
+    const struct weir__lists lists = { 0 };
+    struct weir_error error;
+    int loose = weir__attribute_add_loose(&known, &error);
+    bool is = false;
+
+    assert_true(loose > 0);
+    weir__facts_gather(&known, &lists, &uri, 1, &facts);
+    if (facts.n_readings == 0)
+        facts.readings[facts.n_readings++] = facts.values[loose];
+    for (size_t i = 0; i < facts.n_readings; i++) {
+        const struct weir__value *v = &facts.readings[i];
+        is |= v->len == len && memcmp(v->text, page, len) == 0;
+    }
+    return is;
+}
+
+TEST(test_R1_pages_that_servers_served)
+{
+    static const struct {
+        const char *server, *uri, *page;
+    } rows[] = {
+        { "fastify 4", "/login;/x", "/login/" },
+        { "fastify 4", "/logIn;/x%2f", "/login/" },
+        { "fastify 4", "/api/login;x=1/..", "/api/login/" },
+        { "fastify 4", "/api/login;/x/img%5c..%5c", "/api/login/" },
+        { "Node, URL", "//x/login", "/login/" },
+        { "Node, URL", "///api/login", "/login/" },
+        { "Node, URL", "/\\/api/login", "/login/" },
+        { "Node, URL", "/x%2fy/../login", "/login/" },
+        { "PHP, parse_url", "//apI/%6cogin", "/login/" },
+        { "PHP, parse_url", "//api;x/login", "/login/" },
+        { "Apache, Tomcat behind it", "/*%2fapi/.%2e//login", "/login/" },
+        { "Apache, Go, Werkzeug", "http:/log%69n", "/login/" },
+        { "nginx", "//x/login", "/x/login/" },
+        { "Tomcat", "/x/;y/../login", "/login/" },
+        { "nginx", "/x/;y/../login", "/x/login/" },
+        { "Express", "/LoGin/", "/login/" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir_attr uri = { .name = "uri", .value = rows[i].uri };
+        if (!is_read_as(uri, rows[i].page, strlen(rows[i].page)))
+            fail_msg("%s serves %s for %s", rows[i].server, rows[i].page, rows[i].uri);
+    }
+}
+
+/* Strictly a raw zero byte is a byte as any other. */
+TEST(test_R1_a_zero_byte_is_read_both_ways)
+{
+    struct weir_attr uri = { .name = "uri", .value = "/login\0", .value_len = 7 };
+
+    assert_true(is_read_as(uri, "/login/", 7));
+    assert_true(is_read_as(uri, "/login\0/", 8));
+}

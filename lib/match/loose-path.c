@@ -68,9 +68,8 @@ static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
     return is_doubtful(uri->text, uri->len);
 }
 
-static const struct weir__value *add_reading(struct weir__facts *facts,
-                                             const struct weir__value *uri,
-                                             enum weir__path_reader reader)
+static const struct weir__value *
+add_reading(struct weir__facts *facts, const struct weir__value *uri, enum weir__path_reader reader)
 {
     char *out = facts->loose[facts->n_readings];
     struct weir__value *v = &facts->readings[facts->n_readings++];

@@ -114,14 +114,13 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
     entry->entered[entry->n++].permit = *permit;
 }
 
-/* Half of the places are for the important, as long as nobody is shed. */
 static weir_time wait_of(const struct weir *weir, const struct weir__active *f, size_t i,
                          const struct weir_ask *ask)
 {
     const struct weir__guard_draft *draft = f->rules->guards[i].draft;
     struct weir_guard *guard = f->stations[i].guard;
-    bool fits = draft->by_fit &&
-                weir__guard_fits(guard, ask, 2 * weir__line_length(weir, guard) >= draft->queue);
+    bool fits =
+        draft->by_fit && weir__guard_fits(guard, ask, weir__line_length(weir, guard), draft->queue);
 
     return weir__draft_wait(draft, ask->priority, ask->user_class, fits);
 }

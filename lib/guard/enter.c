@@ -189,13 +189,24 @@ static uint32_t class_of(const struct weir__guard_plan *plan, const struct weir_
                                                 : (uint32_t)plan->shed.classes - 1;
 }
 
-bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, bool crowded)
+/* Half of the places are for priorities above 0, and each of these leaves some to those above it;
+ * the highest finds any. */
+static bool has_place(int8_t priority, int64_t waiting, int64_t places)
+{
+    int64_t above = priority < 0 ? 0 : priority;
+
+    return above >= WEIR_PRIORITY_MAX ||
+           2 * WEIR_PRIORITY_MAX * waiting < (WEIR_PRIORITY_MAX + above) * places;
+}
+
+bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int64_t waiting,
+                      int64_t places)
 {
     const struct weir__guard_record *r = guard->record;
     uint32_t user_class = class_of(weir__guard_plan_of(guard), ask);
 
     if (!weir__get(&r->shedding))
-        return !crowded || ask->priority > 0;
+        return has_place(ask->priority, waiting, places);
     return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]);
 }
 

@@ -272,9 +272,10 @@ struct weir__enter_how {
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
-/* All asks as important as this one fit into the capacity, as was seen while it sheds.  Otherwise
- * all fit, unless its queue is `crowded`: then those of a priority above 0. */
-bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, bool crowded);
+/* While it sheds: all asks as important as this one fit into the capacity.  Otherwise all do, but
+ * there must be a place for its priority among `places`, of which `waiting` are taken. */
+bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int64_t waiting,
+                      int64_t places);
 /* The key in a number for queues, if its permits are bounded (by *max); otherwise 0. */
 uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max);
 /* How long permits are kept for a waiter that needs more of them: about as long as work takes. */

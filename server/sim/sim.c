@@ -173,9 +173,9 @@ bool weir__sim_knows(const char *controller, struct weir_error *error)
 weir_time weir__sim_wait_of(const struct weir__sim_trial *t, const struct weir_ask *ask)
 {
     int priority = ask->priority - WEIR_PRIORITY_MIN;
-    bool crowded = t->queue && 2 * weir_queue_length(t->queue) >= t->plan->queue.max;
+    bool fits = weir__guard_fits(t->guard, ask, weir_queue_length(t->queue), t->plan->queue.max);
 
-    return t->plan->waits[weir__guard_fits(t->guard, ask, crowded)][priority][ask->user_class];
+    return t->plan->waits[fits][priority][ask->user_class];
 }
 
 static int make_guard(struct weir__sim_trial *t, const char *controller, struct weir_error *error)

@@ -122,3 +122,31 @@ TEST(test_G7_by_default_nobody_is_refused_below_the_capacity)
         assert_at_least(served(1), 85);
     }
 }
+
+/* Two priorities above 0, together a little too much: those between do not take all places. */
+TEST(test_G7_by_default_the_most_important_find_a_place)
+{
+    static const int permits[] = { 1, 4, 8 };
+    static const int places[] = { 10, 100 };
+    static const double most[] = { 3, 0.5 };
+    char text[500], controller[16];
+
+    for (size_t i = 0; i < 6; i++) {
+        int n = permits[i / 2];
+        int len = snprintf(text, sizeof(text),
+                           "length: 60s\n"
+                           "warmup: 15s\n"
+                           "backend: { workers: %d, work: 20ms }\n"
+                           "clients:\n"
+                           "  - { name: most, rate: 0.3x, priority: 7, timeout: 2s, users: 200 }\n"
+                           "  - { name: some, rate: 0.8x, priority: 3, timeout: 2s, users: 200 }\n"
+                           "guard: { shed: true, concurrency: { queue: %d } }\n",
+                           n, places[i % 2]);
+        read_text("above 0", text, (size_t)len);
+        snprintf(controller, sizeof(controller), "fixed:%d", n);
+        for (uint64_t seed = 1; seed <= 2; seed++) {
+            run_plan(controller, seed);
+            assert_at_most(kept_out(0), most[i % 2]);
+        }
+    }
+}

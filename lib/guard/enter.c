@@ -24,6 +24,7 @@ struct passage {
     struct weir__guard_record *record;
     int64_t cost;
     weir_time now, retry;
+    int64_t left; /* permits that are free, though too few for it */
     uint32_t probe;
     bool keyed;      /* it has a key, and there is a bound by key ... */
     int64_t key_max; /* ... of this many permits */
@@ -183,33 +184,6 @@ static bool is_degraded(const struct passage *p)
            weir__get(&p->guard->table->header->degradation) >= (uint64_t)p->plan->degrade;
 }
 
-static uint32_t class_of(const struct weir__guard_plan *plan, const struct weir_ask *ask)
-{
-    return ask->user_class < plan->shed.classes ? ask->user_class
-                                                : (uint32_t)plan->shed.classes - 1;
-}
-
-/* Half of the places are for priorities above 0, and each of these leaves some to those above it;
- * the highest finds any. */
-static bool has_place(int8_t priority, int64_t waiting, int64_t places)
-{
-    int64_t above = priority < 0 ? 0 : priority;
-
-    return above >= WEIR_PRIORITY_MAX ||
-           2 * WEIR_PRIORITY_MAX * waiting < (WEIR_PRIORITY_MAX + above) * places;
-}
-
-bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int64_t waiting,
-                      int64_t places)
-{
-    const struct weir__guard_record *r = guard->record;
-    uint32_t user_class = class_of(weir__guard_plan_of(guard), ask);
-
-    if (!weir__get(&r->shedding))
-        return has_place(ask->priority, waiting, places);
-    return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]);
-}
-
 weir_time weir__guard_hold(const struct weir_guard *guard)
 {
     weir_time mean = weir__get(&guard->record->mean);
@@ -219,7 +193,7 @@ weir_time weir__guard_hold(const struct weir_guard *guard)
 
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
 {
-    uint32_t user_class = class_of(p->plan, ask),
+    uint32_t user_class = weir__guard_class(p->plan, ask),
              rank = weir__shed_rank(ask->key, ask->priority, p->now, p->plan->salt);
 
     *spare = weir__shed_spare(&p->record->shed, user_class, rank);
@@ -259,8 +233,11 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
             weir__count(&p->record->window.busy, 1);
         return WEIR_LIMITED;
     }
-    if (__builtin_expect(!how->behind, 1) && pass_gate(p, limit - spare, false, in_flight))
-        return WEIR_GRANTED;
+    if (__builtin_expect(!how->behind, 1)) {
+        if (pass_gate(p, limit - spare, false, in_flight))
+            return WEIR_GRANTED;
+        p->left = limit - spare > *in_flight ? limit - spare - *in_flight : 0;
+    }
     give_pace(p);
     p->retry = free_in(p->record);
     return WEIR_BUSY;
@@ -405,6 +382,7 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
+    d->remaining = reason == WEIR_BUSY ? p->left : 0;
     return false;
 }
 

@@ -363,6 +363,14 @@ static inline weir_time weir__guard_time(weir_time now)
     return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
 }
 
+/* Classes beyond the guard's are its last one. */
+static inline uint32_t weir__guard_class(const struct weir__guard_plan *plan,
+                                         const struct weir_ask *ask)
+{
+    return ask->user_class < plan->shed.classes ? ask->user_class
+                                                : (uint32_t)plan->shed.classes - 1;
+}
+
 /* The lease to go by: permits that are out may have been given for longer than the present one. */
 static inline weir_time weir__guard_lease(const struct weir__guard_record *r,
                                           const struct weir__guard_plan *plan)

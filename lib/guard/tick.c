@@ -357,6 +357,27 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     }
 }
 
+/* Half of the places are for priorities above 0, and each of these leaves some to those above it;
+ * the highest finds any. */
+static bool has_place(int8_t priority, int64_t waiting, int64_t places)
+{
+    int64_t above = priority < 0 ? 0 : priority;
+
+    return above >= WEIR_PRIORITY_MAX ||
+           2 * WEIR_PRIORITY_MAX * waiting < (WEIR_PRIORITY_MAX + above) * places;
+}
+
+bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int64_t waiting,
+                      int64_t places)
+{
+    const struct weir__guard_record *r = guard->record;
+    uint32_t user_class = weir__guard_class(weir__guard_plan_of(guard), ask);
+
+    if (!weir__get(&r->shedding))
+        return has_place(ask->priority, waiting, places);
+    return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]);
+}
+
 /* Closes a breaker that is no longer in the options. */
 static void close_unwanted(struct weir__guard_record *r, const struct weir__guard_plan *plan,
                            weir_time now)

@@ -30,6 +30,17 @@ static enum weir_reason why_not_for(struct weir_guard *g, int64_t cost, weir_tim
     return (enum weir_reason)d.reason;
 }
 
+TEST(test_G2_a_large_ask_is_told_how_many_permits_are_free)
+{
+    A_GUARD(g, .max = 3);
+    struct weir_permit p, q;
+    struct weir_decision d;
+
+    assert_true(enter_at(g, NOW, &p));
+    assert_false(weir_enter(g, &(struct weir_ask){ .cost = 3, .now = NOW }, &q, &d));
+    assert_fields(d, (reason, WEIR_BUSY), (remaining, 2));
+}
+
 /* Without a permit, by the short way and by the long one. */
 TEST(test_L1_a_refusal_is_counted_once_and_says_why)
 {

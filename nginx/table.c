@@ -16,7 +16,8 @@
 #define SLOT_BYTES   32
 #define KEY_BYTES    39 /* of a slot, with its share of those that stay empty */
 #define LIMITERS     1024
-#define GUARDS_SPARE 4 /* times as many as there are: for zones to come */
+#define GUARDS_SPARE 4   /* times as many as there are: for zones to come, ... */
+#define GUARDS_LEAST 512 /* ... or renamed; 5 KB each until it is used */
 
 /* Of this process: the master's, or a worker's copy. */
 struct ngx_weir_opened {
@@ -44,7 +45,7 @@ static struct weir_table_options choose_sizes(const struct ngx_weir_conf *conf)
     if (conf->rules != NULL)
         ngx_weir_rules_size(conf->rules, &o);
     o.limiters = ngx_min(o.limiters, NGX_WEIR_LIMITERS_MAX);
-    o.guards = ngx_min(ngx_max(o.guards, NGX_WEIR_GUARDS * GUARDS_SPARE), NGX_WEIR_GUARDS_MAX);
+    o.guards = ngx_min(ngx_max(o.guards, GUARDS_LEAST), NGX_WEIR_GUARDS_MAX);
     return o;
 }
 

@@ -260,6 +260,8 @@ static void forget(struct ngx_weir_zone *zone)
     ngx_memzero(zone->guards, sizeof(zone->guards));
 }
 
+/* The guards are dropped: they have nothing to keep beyond their permits, and a name that comes
+ * again finds them for another minute.  Merely released they would stay for an hour. */
 static void release(void *data)
 {
     struct ngx_weir_zone *zone = data;
@@ -268,7 +270,7 @@ static void release(void *data)
         weir_limiter_release(zone->limiter);
     for (ngx_uint_t i = 0; i < NGX_WEIR_GUARDS; i++)
         if (zone->guards[i] != NULL)
-            weir_guard_release(zone->guards[i]);
+            weir_guard_drop(zone->guards[i]);
     forget(zone);
 }
 

@@ -348,6 +348,20 @@ def test_N3_more_zones_than_room(module):
         assert nginx.start() and nginx.statuses(2, "/?k=b") == [200, 429]
 
 
+def test_N3_renamed_zones_of_connections_keep_the_others(module):
+    def conns(name):
+        return ZONE + "weir_conn_zone $arg_c zone=%s:32k;" % name
+
+    with Nginx(module, conns("first"), BURST % 1) as nginx:
+        assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
+        file = os.stat(nginx.path("nginx.weir")).st_ino
+        for i in range(10):
+            nginx.configure(http=conns("zone%d" % i))
+            nginx.reload()
+            assert os.stat(nginx.path("nginx.weir")).st_ino == file, i
+        assert nginx.statuses(1, "/?k=a") == [429]
+
+
 def test_N3_absurd_sizes_are_refused(module):
     """By nginx -t, which makes no table."""
     with nginx_with(module, "version: 1\n", "", "") as nginx:

@@ -466,20 +466,38 @@ static enum weir__account_found bring_over(const struct weir_plan *plan, void *s
     return WEIR__ACCOUNT_MOVED;
 }
 
+static bool window_was_cut(const struct weir_plan *plan, const struct weir__window_state *s,
+                           const struct weir_plan *old, const unsigned char *bytes)
+{
+    struct weir__window_state before;
+
+    read_state(old, &before, bytes, fixed_size(old));
+    return s->end == before.end && s->used == plan->limit.count && s->used < before.used;
+}
+
+static bool log_was_cut(const struct weir_plan *plan, const struct log_words *s,
+                        const unsigned char *bytes)
+{
+    struct log_words before = get_log(&bytes);
+
+    return s->newest == before.newest && s->used == plan->limit.count && s->used < before.used;
+}
+
 bool weir__account_was_cut(const struct weir_plan *plan, const void *state, const void *bytes,
                            size_t len)
 {
     const unsigned char *b = bytes;
-    const struct weir__window_state *s = state;
-    struct weir__window_state before;
+    enum kind kind = kind_of(plan);
     struct weir_limit limit;
     struct weir_plan old;
     size_t head = weir__account_limit(&limit, bytes, len);
 
-    if (kind_of(plan) != WINDOW || head == 0 || weir__plan_make(&old, &limit, NULL) != WEIR_OK ||
-        old.algo != plan->algo || !weir__account_read(&old, &before, b + head, len - head))
+    if ((kind != WINDOW && kind != LOG) || head == 0 ||
+        weir__plan_make(&old, &limit, NULL) != WEIR_OK || old.algo != plan->algo ||
+        !is_state(&old, b + head, len - head))
         return false;
-    return s->end == before.end && s->used == plan->limit.count && s->used < before.used;
+    return kind == LOG ? log_was_cut(plan, state, b + head)
+                       : window_was_cut(plan, state, &old, b + head);
 }
 
 enum weir__account_found weir__account_open(const struct weir_plan *plan,

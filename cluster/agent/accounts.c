@@ -23,13 +23,12 @@ struct account {
     char name[320];
 };
 
-static void name_account(struct weir_fleet *f, const struct weir__due *due, struct account *a)
+static void name_account(struct weir_fleet *f, const struct weir__due *due, const char *end,
+                         struct account *a)
 {
-    char tail[WEIR__AGENT_TAIL];
+    int len = snprintf(a->name, sizeof(a->name), "weir:{%s/%s:%.*s}:%s", f->name, due->rule,
+                       (int)due->text_len, due->text, end);
 
-    weir__limit_tail(tail, due->index, &a->limit);
-    int len = snprintf(a->name, sizeof(a->name), "weir:{%s/%s:%.*s%s", f->name, due->rule,
-                       (int)due->text_len, due->text, tail);
     a->key = (struct weir_key){ a->name, (size_t)len };
 }
 
@@ -42,7 +41,7 @@ static int find_account(struct weir_fleet *f, const struct weir__due *due, struc
     while (f->host->limit_next(f->weir, &at, &limit))
         if (limit.index == due->index && strcmp(limit.rule, due->rule) == 0) {
             out->limit = limit.limit;
-            name_account(f, due, out);
+            name_account(f, due, limit.account, out);
             return WEIR_OK;
         }
     return weir__fail(error, WEIR_INVALID, "the rules have changed meanwhile: ask again");

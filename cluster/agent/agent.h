@@ -45,7 +45,6 @@
 #define WEIR__AGENT_BANS    64   /* told at once */
 #define WEIR__AGENT_NAMES   64   /* rules across the fleet that are told apart from others */
 #define WEIR__AGENT_CHAINS  4096 /* of limits, by the names of their rules */
-#define WEIR__AGENT_TAIL    16   /* bytes */
 
 /* A limit across the fleet. */
 struct weir__agent_limit {
@@ -55,7 +54,7 @@ struct weir__agent_limit {
     char text[128];                   /* as written */
     char purse_name[WEIR__NAME_SIZE]; /* another, if the rule has another key */
     char head[128];                   /* of the names of its accounts: weir:{FLEET/RULE: */
-    char tail[WEIR__AGENT_TAIL];      /* }:INDEX.ALGORITHM */
+    char tail[WEIR__ACCOUNT_NAME + 2]; /* }: and the account */
     size_t head_len, tail_len;
     struct weir_plan plan;
     struct weir__fleet_limit fleet;
@@ -274,9 +273,6 @@ void weir__limits_turn(struct weir_fleet *fleet, weir_time now);
 void weir__limit_add(struct weir_fleet *fleet, struct weir__agent_limit *limit);
 struct weir__agent_limit *weir__limit_find(const struct weir_fleet *fleet, const char *rule,
                                            uint32_t index);
-/* The end of an account's name.  It has the algorithm, under another one a key begins anew: nodes
- * with two versions of the rules would begin it anew for each other, ask by ask. */
-void weir__limit_tail(char tail[WEIR__AGENT_TAIL], uint32_t index, const struct weir_limit *limit);
 /* One use less. */
 void weir__limit_leave(struct weir__agent_limit *limit);
 void weir__limits_free(struct weir_fleet *fleet);

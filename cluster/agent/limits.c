@@ -65,18 +65,11 @@ static void unchain(struct weir_fleet *f, const struct weir__agent_limit *l)
 
 /* ----------------------------------------------------------------- in force ---- */
 
-void weir__limit_tail(char tail[WEIR__AGENT_TAIL], uint32_t index, const struct weir_limit *limit)
-{
-    snprintf(tail, WEIR__AGENT_TAIL, "}:%u.%d", index,
-             weir__algo_index(weir__limit_algorithm(limit)));
-}
-
 static void name_accounts(const struct weir_fleet *f, struct weir__agent_limit *l,
-                          const struct weir_limit *limit)
+                          const char *account)
 {
     l->head_len = (size_t)snprintf(l->head, sizeof(l->head), "weir:{%s/%s:", f->name, l->rule);
-    weir__limit_tail(l->tail, l->index, limit);
-    l->tail_len = strlen(l->tail);
+    l->tail_len = (size_t)snprintf(l->tail, sizeof(l->tail), "}:%s", account);
     assert(l->head_len < sizeof(l->head));
 }
 
@@ -91,7 +84,7 @@ static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__a
     l->index = from->index;
     memcpy(l->text, text, sizeof(l->text));
     memcpy(l->purse_name, from->purse, sizeof(l->purse_name));
-    name_accounts(f, l, &from->limit);
+    name_accounts(f, l, from->account);
     l->uses = 1; /* by the list */
     if (weir__plan_make(&l->plan, &from->limit, NULL) == WEIR_OK &&
         weir__fleet_limit_make(&l->fleet, &l->plan, NULL) == WEIR_OK) {
@@ -108,7 +101,8 @@ static struct weir__agent_limit *make(struct weir_fleet *f, const struct weir__a
 static bool is_same(const struct weir__agent_limit *l, const struct weir__across_limit *from,
                     const char *text)
 {
-    return strcmp(l->text, text) == 0 && strcmp(l->purse_name, from->purse) == 0;
+    return strcmp(l->text, text) == 0 && strcmp(l->purse_name, from->purse) == 0 &&
+           strcmp(l->tail + 2, from->account) == 0;
 }
 
 static void add(struct weir_fleet *f, const struct weir__across_limit *from)

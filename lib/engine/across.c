@@ -1,4 +1,6 @@
 /* across.c -- rules across the fleet: their limits, their keys, and what decides them now. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/across.h"
@@ -145,7 +147,48 @@ static const struct weir__rule *rule_of(const struct weir_rules *rules, size_t l
     return &rules->rules[low];
 }
 
-static void view(const struct weir__active *active, size_t limit, struct weir__across_limit *out)
+struct kind {
+    char text[128];
+};
+
+/* What an account can follow is not part of it.  Counts; the rate of meters, too, whose debt is the
+ * same under any.  Between two windows nothing can be kept that is right for both: nodes with two
+ * versions of the rules would open them for each other. */
+static struct kind kind_of(const struct weir_limit *limit, bool meter)
+{
+    struct weir_limit l = *limit;
+    struct kind kind;
+
+    l.algorithm = weir__limit_algorithm(limit);
+    l.count = 1;
+    l.burst = l.queue = 0;
+    l.period = meter ? WEIR_SECOND : l.period;
+    weir_limit_print(kind.text, sizeof(kind.text), &l);
+    return kind;
+}
+
+static void name_account(const struct weir *weir, const struct weir__active *active,
+                         const struct weir__rule *rule, uint32_t index,
+                         char out[WEIR__ACCOUNT_NAME])
+{
+    const struct weir_limit *limits = rule->draft->limits;
+    struct weir_limiter *share = active->limiters[rule->first_limit + index];
+    bool meter = weir__limiter_era(share)->plan.capacity > 0;
+    struct kind mine = kind_of(&limits[index], meter);
+    uint32_t before = 0; /* of its kind, with shorter periods first */
+
+    for (uint32_t k = 0; k < rule->n_limits; k++) {
+        struct kind other = kind_of(&limits[k], meter);
+        weir_time longer = limits[k].period - limits[index].period;
+        before += strcmp(other.text, mine.text) == 0 && (longer < 0 || (longer == 0 && k < index));
+    }
+    struct weir_key text = { mine.text, strlen(mine.text) };
+    snprintf(out, WEIR__ACCOUNT_NAME, "%" PRIu32 ".%08" PRIx32, before,
+             (uint32_t)weir__hash_key(weir->public_numbers, 0, text).tag);
+}
+
+static void view(const struct weir *weir, const struct weir__active *active, size_t limit,
+                 struct weir__across_limit *out)
 {
     const struct weir__rule *rule = rule_of(active->rules, limit);
     uint32_t index = (uint32_t)limit - rule->first_limit;
@@ -157,6 +200,7 @@ static void view(const struct weir__active *active, size_t limit, struct weir__a
         .within = within_of(rule),
         .when_alone = (enum weir__alone)rule->draft->when_alone,
     };
+    name_account(weir, active, rule, index, out->account);
     weir__limiter_name(out->purse, rule, '$', index, &out->limit);
     weir__limiter_name(out->share, rule, '#', index, &out->limit);
 }
@@ -170,7 +214,7 @@ bool weir__across_next(struct weir *weir, int64_t *at, struct weir__across_limit
     while (i < n && active->purses[i] == NULL)
         i++;
     if (i < n)
-        view(active, i, out);
+        view(weir, active, i, out);
     *at = (int64_t)i + 1;
     weir__engine_release(stripe);
     return i < n;

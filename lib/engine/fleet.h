@@ -23,6 +23,8 @@
 
 /* ----------------------------------------------------- limits in force ---- */
 
+#define WEIR__ACCOUNT_NAME 16 /* bytes */
+
 /* A limit across the fleet. */
 struct weir__across_limit {
     const char *rule; /* lives as long as the engine */
@@ -30,6 +32,9 @@ struct weir__across_limit {
     struct weir_limit limit;
     weir_time within;
     enum weir__alone when_alone;
+    /* The end of its accounts' names: limits of another kind have other accounts, and those that
+     * have changed places keep theirs. */
+    char account[WEIR__ACCOUNT_NAME];
     /* Its limiters, for weir__limiter_use; each is released by its user. */
     char purse[WEIR__NAME_SIZE], share[WEIR__NAME_SIZE];
 };

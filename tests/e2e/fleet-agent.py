@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from fleeting import PART, Agent, url
+from fleeting import PART, Agent, account, url
 from redising import Redis, until
 from serving import run_tests
 
@@ -212,11 +212,11 @@ def test_D3_cluster(program):
         for user in users:
             passes(a, user, 30)
             passes(b, user, 30)
-        account, found = "weir:{default/r:user0}:0.4", []
+        found = []
 
         def is_found():
             passes(a, "user0", 1)  # an account that is full is gone, after a second at most
-            found[:] = [n for n in cluster.masters() if n("EXISTS", account) == 1]
+            found[:] = [n for n in cluster.masters() if account(n, "default/r:user0")]
             return found
 
         until("there is the account", is_found, 60)

@@ -38,6 +38,11 @@ def url(redis):
     return "redis://127.0.0.1:%d" % redis.port
 
 
+def account(redis, name):
+    """Whether there is an account of FLEET/RULE:KEY; its name ends in a digest of its limit."""
+    return len(redis("KEYS", "weir:{%s}:0.????????" % name)) == 1
+
+
 class Node(Server):
     """weir serve in a fleet.  `where`: None, if its environment says it; `name`: None for the one
     it finds."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 
-from fleeting import Node, Wire, back, joined, nodes_on_cluster, url
+from fleeting import Node, Wire, account, back, joined, nodes_on_cluster, url
 from redising import Redis, until
 from serving import Error, run_tests
 
@@ -90,7 +90,7 @@ def test_D6_a_ban_that_one_node_strikes_applies_on_all(weir):
             left = banned(server)["eve"]["left_ms"]
             assert 10000000 < left <= 10800000, left
         assert 0 < redis.client("PTTL", NOTES) <= 10801000 + 1000
-        assert redis.client("EXISTS", "weir:{default/login:eve}:0.0") == 1
+        assert account(redis.client, "default/login:eve")
 
 
 def test_D6_bans_by_hand_and_lifts_at_any_node(weir):

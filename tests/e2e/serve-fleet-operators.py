@@ -356,22 +356,26 @@ def test_D6_staged_at_the_doors(weir):
 
 
 def test_D6_a_stage_with_another_limit_does_not_open_the_old_one(weir):
-    """Both nodes ask for the same key in turn.  Under another algorithm it has an account of its
-    own; under another count, the one that it had."""
+    """Both nodes ask for the same key in turn.  Under another algorithm or window it has an account
+    of its own; under another count, the one that it had; and limits may change places."""
     text = (RULES % 20).replace("20ms", "10s")
-    limits = ["sliding-log 20/1h", "token-bucket 20/1h", "fixed-window 10/1h"]
+    fixed, log = "fixed-window 20/1h", "sliding-log 20/1h"
+    changes = [(fixed, log, 40), (fixed, "token-bucket 20/1h", 40), (fixed, "fixed-window 10/1h", 20),
+               (fixed, "fixed-window 10/2h", 30), (log, "sliding-log 10/1h", 20),
+               (log, "sliding-log 10/30m", 30),
+               ("[fixed-window 20/1h, fixed-window 10/2h]",
+                "[fixed-window 10/2h, fixed-window 20/1h]", 10)]
     with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b, \
             a.resp() as here, b.resp() as there:
         joined(a, b)
-        for i, limit in enumerate(limits):
-            assert put(a, text, base=2 * i)[0] == 200
-            staged = text.replace("fixed-window 20/1h", limit)
+        for i, (limit, then, most) in enumerate(changes):
+            old, staged = [text.replace(fixed, words) for words in (limit, then)]
+            assert put(a, old, base=2 * i)[0] == 200
             assert put(a, staged, base=2 * i + 1, stage="b")[0] == 200
             runs(a, 2 * i + 1)
             runs(b, 2 * i + 2)
-            passed = [client("WEIR.CHECK", "user", limit)[0] for client in [here, there] * 100]
-            most = 20 if limit.startswith("fixed") else 40
-            assert sum(passed) <= most, (limit, sum(passed))
+            passed = [client("WEIR.CHECK", "user", i)[0] for client in [here, there] * 100]
+            assert sum(passed) <= most, (limit, then, sum(passed))
 
 
 def test_D6_a_version_that_its_stage_refused_is_not_published(weir):

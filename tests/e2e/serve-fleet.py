@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 
-from fleeting import Node, back, joined, url
+from fleeting import Node, account, back, joined, url
 from redising import Redis, until
 from serving import (Error, Server, Told, encode, has_sanitizer, is_closed, run_tests,
                      takes_a_clock)
@@ -363,7 +363,7 @@ def test_D5_each_goes_by_its_share_while_redis_is_away(weir):
             until("it is back", lambda: server.fleet["connected"], 60)
         with a.resp() as resp:
             until("the account is asked again", lambda: check(resp, "new")[0] == 1 and
-                  redis.client("EXISTS", "weir:{default/hourly:new}:0.0") == 1, 60)
+                  account(redis.client, "default/hourly:new"), 60)
 
 
 def test_D5_new_nodes_do_not_pass_the_limit_once_each(weir):
@@ -606,8 +606,8 @@ def test_D3_fleets_have_accounts_of_their_own(weir):
         joined(a)
         with a.resp() as resp:
             assert check(resp, "ann")[0] == 1
-        assert redis.client("EXISTS", "weir:{blue/hourly:ann}:0.0") == 1
-        assert redis.client("EXISTS", "weir:{default/hourly:ann}:0.0") == 0
+        assert account(redis.client, "blue/hourly:ann")
+        assert not account(redis.client, "default/hourly:ann")
 
 
 def test_D6_rules_of_the_fleet_reach_every_server(weir):

@@ -138,8 +138,17 @@ static bool is_zero(const unsigned char *bytes, size_t len)
 static bool is_cut(const struct account *a, const void *state)
 {
     const struct weir__window_state *s = state, *before = a->state;
+    const struct {
+        int64_t seen, newest;
+        uint32_t first, used;
+    } *log = state, *log_before = a->state;
 
-    return a->moved && (a->plan.algo == &weir__fixed_window || a->plan.algo == &weir__calendar) &&
+    if (!a->moved)
+        return false;
+    if (a->plan.algo == &weir__sliding_log)
+        return log->newest == log_before->newest && log->used == a->plan.limit.count &&
+               log->used < log_before->used;
+    return (a->plan.algo == &weir__fixed_window || a->plan.algo == &weir__calendar) &&
            s->end == before->end && s->used == a->plan.limit.count && s->used < before->used;
 }
 

@@ -346,6 +346,50 @@ TEST(test_D4_shares_follow_the_part_and_other_rules)
     weir_destroy(weir);
 }
 
+/* Nodes with two versions of the rules: what one account can follow is one, and the rest is told
+ * apart. */
+TEST(test_D6_limits_of_a_kind_have_one_account)
+{
+    static const struct {
+        const char *limits, *others;
+        uint32_t index, other;
+        bool same;
+    } rows[] = {
+        { "fixed-window 9/1h", "fixed-window 5/1h", 0, 0, true },
+        { "fixed-window 9/1h", "fixed-window 9/2h", 0, 0, false },
+        { "fixed-window 9/1h", "fixed-window 9/1h align=first", 0, 0, false },
+        { "sliding-window 9/1h", "sliding-window 9/1h buckets=5", 0, 0, false },
+        { "9/day", "9/month", 0, 0, false },
+        { "9/day", "9/day zone=Asia/Tokyo", 0, 0, false },
+        { "sliding-log 9/1h", "sliding-log 5/1h", 0, 0, true },
+        { "9/1s", "token-bucket 300/1m burst 50", 0, 0, true },
+        { "9/1s", "gcra 9/1s", 0, 0, false },
+        { "fixed-window 9/1h, fixed-window 50/1d", "fixed-window 50/1d, fixed-window 9/1h", 0, 1,
+          true },
+        { "fixed-window 50/1d", "fixed-window 9/1h, fixed-window 50/1d", 0, 1, true },
+        { "9/1s, 100/1m", "100/1m, 9/1s", 0, 1, true },
+        { "9/1s, 100/1m", "9/1s, 100/1m", 0, 1, false },
+        { "fixed-window 9/1h, fixed-window 5/1h", "fixed-window 9/1h, fixed-window 5/1h", 0, 1,
+          false },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char yaml[2][256];
+        struct weir__across_limit found[2];
+        for (int v = 0; v < 2; v++) {
+            snprintf(yaml[v], sizeof(yaml[v]),
+                     RULES("- { name: all, key: \"{ip}\", limit: [%s], " FLEET " }\n"),
+                     v ? rows[i].others : rows[i].limits);
+            struct weir *weir = host_of(yaml[v]);
+            found[v] = across(weir, "all", v ? rows[i].other : rows[i].index);
+            weir_destroy(weir);
+        }
+        if ((strcmp(found[0].account, found[1].account) == 0) != rows[i].same)
+            fail_msg("%s, %s: %s %s", rows[i].limits, rows[i].others, found[0].account,
+                     found[1].account);
+    }
+}
+
 /* Not even a rule that lets all pass alone forgets whom it has banned. */
 TEST(test_D5_bans_hold_alone)
 {

@@ -179,28 +179,34 @@ TEST(test_D3_a_refusal_by_a_smaller_count_leaves_the_account)
 {
     static const struct {
         enum weir__account_verb verb;
-        const char *limit;
+        const char *larger, *limit;
         int64_t used;
         int code;
     } rows[] = {
-        { WEIR__ACCOUNT_TAKE, "fixed-window 5/10s", 6, WEIR_OK },
-        { WEIR__ACCOUNT_TAKE, "fixed-window 5/10s", 5, WEIR__ACCOUNT_AGAIN }, /* it comes over */
-        { WEIR__ACCOUNT_TAKE, "fixed-window 5/2s", 6, WEIR__ACCOUNT_AGAIN },  /* another window */
-        { WEIR__ACCOUNT_REPAY, "fixed-window 5/10s", 6, WEIR_OK },
-        { WEIR__ACCOUNT_REPAY, "fixed-window 5/10s", 5, WEIR__ACCOUNT_AGAIN },
+        { WEIR__ACCOUNT_TAKE, "fixed-window 8/10s", "fixed-window 5/10s", 6, WEIR_OK },
+        /* it comes over; another window */
+        { WEIR__ACCOUNT_TAKE, "fixed-window 8/10s", "fixed-window 5/10s", 5, WEIR__ACCOUNT_AGAIN },
+        { WEIR__ACCOUNT_TAKE, "fixed-window 8/10s", "fixed-window 5/2s", 6, WEIR__ACCOUNT_AGAIN },
+        { WEIR__ACCOUNT_REPAY, "fixed-window 8/10s", "fixed-window 5/10s", 6, WEIR_OK },
+        { WEIR__ACCOUNT_REPAY, "fixed-window 8/10s", "fixed-window 5/10s", 5, WEIR__ACCOUNT_AGAIN },
+        { WEIR__ACCOUNT_TAKE, "sliding-log 8/10s", "sliding-log 5/10s", 6, WEIR_OK },
+        { WEIR__ACCOUNT_TAKE, "sliding-log 8/10s", "sliding-log 5/10s", 5, WEIR__ACCOUNT_AGAIN },
+        { WEIR__ACCOUNT_TAKE, "sliding-log 8/10s", "sliding-log 5/10s", 4, WEIR__ACCOUNT_AGAIN },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct weir_plan larger = plan_of("fixed-window 8/10s"), plan = plan_of(rows[i].limit);
+        struct weir_plan larger = plan_of(rows[i].larger), plan = plan_of(rows[i].limit);
         struct weir__account_head head = weir__account_head(&larger);
-        int64_t window[2] = { 10 * S, rows[i].used };
-        unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 32];
+        uint64_t used[32] = { 0 };
+        unsigned char bytes[WEIR__ACCOUNT_HEAD_MAX + 256];
+        struct weir_decision d;
         struct weir__account_item item = { .key = { "k", 1 }, .plan = &plan, .ask = { .cost = 1 } };
         struct weir__account_call call = { .verb = rows[i].verb, .items = &item, .n = 1 };
         struct weir__buffer reply = { 0 };
 
+        weir_step(&larger, used, &(struct weir_ask){ .cost = rows[i].used, .now = S / 2 }, &d);
         memcpy(bytes, head.bytes, head.len);
-        size_t len = head.len + weir__account_write(&larger, window, bytes + head.len);
+        size_t len = head.len + weir__account_write(&larger, used, bytes + head.len);
         call.demand = (struct weir_key){ "d", rows[i].verb == WEIR__ACCOUNT_REPAY };
         call.drawn_at = S / 2;
         weir__buffer_text(&reply, rows[i].verb == WEIR__ACCOUNT_REPAY ? "*3\r\n" : "*2\r\n");

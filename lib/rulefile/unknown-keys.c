@@ -30,6 +30,10 @@ static const char *meant(const struct weir__node *key, const char *const *names,
     return weir__nearest(key->text, key->n, names, n);
 }
 
+#define GUARD_ACROSS \
+    "a guard cannot be across the fleet: a host that is cut off would lose or double permits; " \
+    "for concurrency: 60 over 3 hosts give each concurrency: 20"
+
 /* Words of other versions and of other places. */
 static const char *not_now(const char *word, const char *what)
 {
@@ -37,9 +41,8 @@ static const char *not_now(const char *word, const char *what)
         const char *word, *what, *text;
     } words[] = {
         { "level", "a rule file", "'level' is now called degradation" },
-        { "across", "guard",
-          "a guard cannot be across the fleet: a host that is cut off would lose or double "
-          "permits; for a max over N hosts give each max / N" },
+        { "across", "guard", GUARD_ACROSS },
+        { "across", "concurrency", GUARD_ACROSS },
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -84,8 +84,8 @@ enum weir__account_found weir__account_open(const struct weir_plan *plan,
                                             const void *bytes, size_t len, weir_time now);
 
 /* Whether the state is all that a smaller count leaves of a window or log in which more was used,
- * and nothing was taken since.  Such an account stays as it is: callers with the larger count, beside
- * whom this one asks, would find units in it again and again. */
+ * and nothing was taken since.  Such an account stays as it is: callers with the larger count,
+ * beside whom this one asks, would find units in it again and again. */
 bool weir__account_was_cut(const struct weir_plan *plan, const void *state, const void *bytes,
                            size_t len);
 

@@ -51,9 +51,9 @@ struct weir__agent_limit {
     struct weir__agent_limit *next, *chain; /* of all; of those with the same hash */
     const char *rule;                       /* lives as long as the engine */
     uint32_t index;
-    char text[128];                   /* as written */
-    char purse_name[WEIR__NAME_SIZE]; /* another, if the rule has another key */
-    char head[128];                   /* of the names of its accounts: weir:{FLEET/RULE: */
+    char text[128];                    /* as written */
+    char purse_name[WEIR__NAME_SIZE];  /* another, if the rule has another key */
+    char head[128];                    /* of the names of its accounts: weir:{FLEET/RULE: */
     char tail[WEIR__ACCOUNT_NAME + 2]; /* }: and the account */
     size_t head_len, tail_len;
     struct weir_plan plan;

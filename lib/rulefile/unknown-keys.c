@@ -30,7 +30,7 @@ static const char *meant(const struct weir__node *key, const char *const *names,
     return weir__nearest(key->text, key->n, names, n);
 }
 
-#define GUARD_ACROSS \
+#define GUARD_ACROSS                                                                            \
     "a guard cannot be across the fleet: a host that is cut off would lose or double permits; " \
     "for concurrency: 60 over 3 hosts give each concurrency: 20"
 

@@ -133,15 +133,17 @@ static bool is_zero(const unsigned char *bytes, size_t len)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
+struct log_words {
+    int64_t seen, newest;
+    uint32_t first, used;
+};
+
 /* More was used in the window than its count is now, and nothing was taken since: then the account
  * stays as it is. */
 static bool is_cut(const struct account *a, const void *state)
 {
     const struct weir__window_state *s = state, *before = a->state;
-    const struct {
-        int64_t seen, newest;
-        uint32_t first, used;
-    } *log = state, *log_before = a->state;
+    const struct log_words *log = state, *log_before = a->state;
 
     if (!a->moved)
         return false;

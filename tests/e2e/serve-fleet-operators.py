@@ -213,7 +213,7 @@ def test_D6_operators_alone(weir):
 def test_D3_permits_across_the_fleet_are_refused_at_every_door(weir):
     """With the reason, and what to do instead.  Nothing changes."""
     text = RULES % 5 + "guards:\n  - name: db\n    concurrency: 10\n    across: fleet\n"
-    line, reason, advice = ":%d:" % text.count("\n"), "cannot be across the fleet", "concurrency: 20"
+    line, reason, advice = ":%d:" % text.count("\n"), "cannot be across the fleet", "give each"
 
     def is_told(said, *more):
         assert all(words in said for words in (reason, advice, *more)), said
@@ -361,7 +361,8 @@ def test_D6_a_stage_with_another_limit_does_not_open_the_old_one(weir):
     text = (RULES % 20).replace("20ms", "10s")
     fixed, log = "fixed-window 20/1h", "sliding-log 20/1h"
     changes = [(fixed, log, 40), (fixed, "token-bucket 20/1h", 40),
-               (fixed, "fixed-window 10/1h", 20), (fixed, "fixed-window 10/2h", 30), (log, "sliding-log 10/1h", 20),
+               (fixed, "fixed-window 10/1h", 20), (fixed, "fixed-window 10/2h", 30),
+               (log, "sliding-log 10/1h", 20),
                (log, "sliding-log 10/30m", 30),
                ("[fixed-window 20/1h, fixed-window 10/2h]",
                 "[fixed-window 10/2h, fixed-window 20/1h]", 10)]

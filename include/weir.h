@@ -346,9 +346,9 @@ WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n,
 /* All or nothing: takes every item or none, whatever other threads and processes do.  The items, at
  * most WEIR_ALL_MAX, share one table; no items at all are granted.  Refused: decision.item is the
  * first that can never pass, else the first that refused; decision.retry is the longest.  Allowed:
- * decision.item is the tightest (least remaining), decision.wait the longest wait.  limit and
- * remaining are that item's; reset is the longest.  Items on one key of one limiter count as one
- * ask of their sum, with the shortest wait_max and the latest now. */
+ * decision.item is the tightest (least remaining), decision.wait the longest wait.  limit,
+ * remaining and reset are that item's.  Items on one key of one limiter count as one ask of their
+ * sum, with the shortest wait_max and the latest now. */
 #define WEIR_ALL_MAX 64
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n,
                             struct weir_decision *decision);

@@ -63,8 +63,7 @@ const char *ngx_weir_quotable(const char *name, char out[64])
 void ngx_weir_ruling_headers(ngx_http_request_t *r, const struct weir_ruling *ruling)
 {
     const struct weir_decision *d = &ruling->decision;
-    weir_time reset = ruling->count > 0 && d->reset > ruling->window ? ruling->window : d->reset,
-              t = d->allowed ? reset : d->retry;
+    weir_time t = d->allowed ? d->reset : d->retry;
     char name[64], text[160];
 
     if (ruling->rule == NULL)

@@ -29,8 +29,8 @@ struct part {
 };
 
 /* The answer to all: the first part that can never pass, else the first refusal that is not for
- * want of a draw, else the first refusal, else the tightest limit; the longest times.  It begins as
- * the first part's answer, and takes in the others one by one. */
+ * want of a draw, else the first refusal, else the tightest limit; the longest wait and retry.  It
+ * begins as the first part's answer, and takes in the others one by one. */
 static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
 {
     if (all->allowed ? !d->allowed || d->remaining < all->remaining
@@ -41,10 +41,10 @@ static inline void weigh(struct weir_decision *all, const struct weir_decision *
         all->item = (uint16_t)item;
         all->limit = d->limit;
         all->remaining = d->remaining;
+        all->reset = d->reset;
     }
     all->wait = d->wait > all->wait ? d->wait : all->wait;
     all->retry = d->retry > all->retry ? d->retry : all->retry;
-    all->reset = d->reset > all->reset ? d->reset : all->reset;
 }
 
 static inline bool conclude(struct weir_decision *all)

@@ -129,13 +129,10 @@ static void put_sf_integer(struct weir__pen *pen, int64_t n)
     weir__pen_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
 }
 
-/* r: units left.  t: allowed, until all are there again; refused, as Retry-After.  The reset is
- * that of the slowest limit that was asked, but the header is about one limit: so t is no more than
- * its window. */
-static void put_left(struct weir__pen *pen, const struct weir_decision *d, weir_time window)
+/* r: units left.  t: allowed, until all are there again; refused, as Retry-After. */
+static void put_left(struct weir__pen *pen, const struct weir_decision *d)
 {
-    weir_time reset = window > 0 && d->reset > window ? window : d->reset,
-              t = d->allowed ? reset : d->retry;
+    weir_time t = d->allowed ? d->reset : d->retry;
 
     WEIR__PEN_PUT(pen, ";r=");
     put_sf_integer(pen, d->remaining);
@@ -165,7 +162,7 @@ static void put_ruling_headers(struct weir__pen *pen, const struct weir_ruling *
     if (r->rule) {
         WEIR__PEN_PUT(pen, "RateLimit: ");
         weir__pen_name(pen, r->rule);
-        put_left(pen, &r->decision, r->count > 0 ? r->window : 0);
+        put_left(pen, &r->decision);
     }
     if (r->rule && r->count > 0) {
         WEIR__PEN_PUT(pen, "RateLimit-Policy: ");
@@ -447,7 +444,7 @@ static void put_decision_headers(struct weir__pen *pen, const struct weir_decisi
     const char *name = pen->at;
     if (put_sf_string(pen, policy)) {
         size_t len = (size_t)(pen->at - name);
-        put_left(pen, d, 0);
+        put_left(pen, d);
         WEIR__PEN_PUT(pen, "RateLimit-Policy: ");
         weir__pen_put(pen, name, len);
         WEIR__PEN_PUT(pen, ";q=");

@@ -191,6 +191,23 @@ TEST(test_the_first_that_refused_is_named_and_the_longest_retry_told)
     }
 }
 
+/* limit, remaining and reset are of the item that is named, granted and refused. */
+TEST(test_L10_the_reset_is_of_the_item_that_is_named)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        OWN(weir_table) *table = make_table(narrow);
+        struct weir_limiter *hour = limiter_of(table, "hour", "gcra 3600/1h"),
+                            *second = limiter_of(table, "second", "gcra 2/1s");
+        struct weir_item items[] = { item_of(hour, "k", 60, NOW), item_of(second, "k", 1, NOW) };
+
+        struct weir_decision d = take_all(items, 2);
+        assert_fields(d, (allowed, true), (item, 1), (limit, 2), (reset, S / 2));
+        take_all(items, 2);
+        d = take_all(items, 2);
+        assert_fields(d, (allowed, false), (item, 1), (retry, S / 2), (reset, S));
+    }
+}
+
 TEST(test_an_item_too_big_is_never)
 {
     for (int narrow = 0; narrow < 2; narrow++) {

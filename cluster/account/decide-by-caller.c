@@ -138,9 +138,11 @@ static void decide_all(struct weir__account_call *call, struct reading *r)
             call->drawn = weir__draw_units(it->plan, o->state, &r->demand, &call->draw, r->now,
                                            &it->decision);
             it->units = call->drawn.units;
-        } else if (call->verb == WEIR__ACCOUNT_REPAY && !was_cut(it->plan, o)) {
+        } else if (call->verb == WEIR__ACCOUNT_REPAY) {
             struct weir__repay repay = { it->ask.cost, call->drawn_at };
-            it->units = weir__draw_repay(it->plan, o->state, &r->demand, &repay, r->now);
+            it->units = was_cut(it->plan, o)
+                            ? 0
+                            : weir__draw_repay(it->plan, o->state, &r->demand, &repay, r->now);
         } else if (call->verb == WEIR__ACCOUNT_GIVE && o->found != WEIR__ACCOUNT_NEW)
             weir_step_give(it->plan, o->state, &it->ask);
         else if (call->verb == WEIR__ACCOUNT_TAKE && (granted || !it->decision.allowed) &&

@@ -89,7 +89,6 @@ static bool plain_take_all(const struct item *items, int n, struct weir_decision
         }
         all->wait = d[i].wait > before.wait ? d[i].wait : before.wait;
         all->retry = d[i].retry > before.retry ? d[i].retry : before.retry;
-        all->reset = d[i].reset > before.reset ? d[i].reset : before.reset;
     }
     if (!all->allowed)
         all->wait = 0;

@@ -412,4 +412,4 @@ def take_all(asks):
     never = [(item, d) for item, d in no if d["reason"] == TOO_BIG]
     item, told = (never or no or [min(each, key=lambda pair: pair[1]["remaining"])])[0]
     return dict(told, item=item, wait=0 if no else max(d["wait"] for _, d in each),
-                retry=max(d["retry"] for _, d in each), reset=max(d["reset"] for _, d in each))
+                retry=max(d["retry"] for _, d in each))

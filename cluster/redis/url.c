@@ -212,15 +212,18 @@ static int read_path(const struct reading *r, const char *at, size_t len,
     return at == end ? WEIR_OK : read_db(r, at, (size_t)(end - at), url);
 }
 
+#define PATH_MOST 107 /* of struct sockaddr_un, without its end */
+
 static int read_unix(const struct reading *r, const char *at, size_t len,
                      struct weir__redis_url *url)
 {
     if (len == 0 || *at != '/')
         return wrong(r, at, "needs the path of a socket: unix:///run/redis.sock");
-    if (len > 107)
-        return wrong(r, at, "has a path that is too long for a socket");
+    int code = copy_part(r, url->seeds[0].host, sizeof(url->seeds[0].host), at, len);
+    if (code == WEIR_OK && strlen(url->seeds[0].host) > PATH_MOST)
+        return wrong(r, at, "has a path that is too long for a socket: at most 107 bytes");
     url->n_seeds = 1;
-    return copy_part(r, url->seeds[0].host, sizeof(url->seeds[0].host), at, len);
+    return code;
 }
 
 static const struct {

@@ -45,6 +45,9 @@ static void bad(const char *text, int column, const char *what)
         fail_msg("%s: %s", text, said);
 }
 
+#define TEN       "0123456789"
+#define A_HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 TEST(test_D1_urls)
 {
     good("redis://localhost", "<|> localhost:6379 db 0");
@@ -58,6 +61,7 @@ TEST(test_D1_urls)
          "tls <|> h:6379 db 0 files /etc/ca.pem c k");
     good("unix:///run/redis.sock?db=4", "<|> /run/redis.sock db 4");
     good("unix://u:p@/run/redis%20.sock", "<u|p> /run/redis .sock db 0");
+    good("unix:///" A_HUNDRED "1234%20", "<|> /" A_HUNDRED "1234  db 0"); /* 106 bytes */
 }
 
 TEST(test_D1_urls_of_sentinels)
@@ -94,6 +98,7 @@ TEST(test_D1_wrong_urls)
     bad("redis://h?ca=x", 1, "not rediss://");
     bad("rediss://h?key=x", 1, "both certificate= and key=");
     bad("unix://run/redis.sock", 8, "path of a socket");
+    bad("unix:///" A_HUNDRED "12345678", 8, "too long for a socket");
     bad("redis://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", 41, "more than 16 hosts");
 }
 

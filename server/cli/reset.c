@@ -42,7 +42,8 @@ static void show(struct weir__ask_server *r)
         printf("nothing to forget: %s%s to this request; weir explain says why\n",
                one ? o->rule : "no rule", one ? " does not apply" : " applies");
     else
-        weir__show(&r->document, "", "{reset#rule}: usage of this request's keys forgotten\n");
+        weir__show(&r->document, "",
+                   "{reset#rule}: usage and bans of this request's keys forgotten\n");
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)
@@ -84,7 +85,7 @@ static int say(const struct options *o, struct weir_table *table, int64_t reset)
         weir__buffer_close(&json, "}\n");
         weir__buffer_print(&json, stdout);
     } else if (reset > 0) {
-        printf("%lld rule%s: usage of this request's keys forgotten\n", (long long)reset,
+        printf("%lld rule%s: usage and bans of this request's keys forgotten\n", (long long)reset,
                reset == 1 ? "" : "s");
     } else {
         printf("nothing to forget: %s%s\n", one ? o->rule : "no rule",

@@ -119,8 +119,8 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
         weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone%s", info->name,
                        weir__redis_trouble(why), why,
                        info->part > 0 ? ""
-                                      : ", and share lets nothing pass until Redis has told this "
-                                        "node's part (fleet-nodes: N would make it 1/N)");
+                                      : "; share lets nothing pass until Redis has told this "
+                                        "node's part (with --fleet-nodes N it begins with 1/N)");
     if (info->alone)
         snprintf(node->why, sizeof(node->why), "%s", why);
     else if (node->told)

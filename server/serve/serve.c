@@ -391,9 +391,8 @@ static void on_successor_ended(void *context, int64_t status, int signal)
         return;
     life->handed_over = false;
     weir__successor_leave(&life->successor);
-    weir__complain("serve",
-                   "the successor ended (status %" PRId64 ", signal %d); this server goes on",
-                   status, signal);
+    weir__complain("serve", "the successor ended (%s %" PRId64 "); this server goes on",
+                   signal != 0 ? "signal" : "exit code", signal != 0 ? signal : status);
 }
 
 static void on_user2(uv_signal_t *signal, int number)

@@ -323,10 +323,10 @@ def test_S6_reset(weir):
         for _ in range(2):
             cli(0, "check", *LOGIN)
         cli(1, "check", *LOGIN)
-        cli.says(0, "1 rule: usage of this request's keys forgotten",
+        cli.says(0, "1 rule: usage and bans of this request's keys forgotten",
                  "reset", "--rule", "login", *LOGIN)
         cli.says(0, "allowed; the tightest is login: 1 of 2 left", "check", *LOGIN)
-        cli.says(0, "2 rules: usage of this request's keys forgotten", "reset", *LOGIN)
+        cli.says(0, "2 rules: usage and bans of this request's keys forgotten", "reset", *LOGIN)
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
         cli.says(1, "nothing to forget: login does not apply to this request; "
                     "weir explain says why", "reset", "--rule", "login", "ip=192.0.2.7")

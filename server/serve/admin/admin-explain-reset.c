@@ -1,4 +1,8 @@
 /* admin-explain-reset.c -- one request's keys: explains the rules' answers, and resets the keys. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/explain.h"
 #include "server/describe/explain-json.h"
 #include "server/serve/admin/admin.h"
 #include "weir-fleet.h"
@@ -44,14 +48,57 @@ static bool is_star(struct weir__text value)
     return value.len == 1 && value.bytes[0] == '*';
 }
 
+/* The bans that a reset lifts. */
+struct lifted {
+    const char *only; /* of this rule; NULL: of all that apply */
+    size_t n;
+    struct {
+        char rule[64], key[WEIR_KEY_TEXT];
+    } bans[WEIR_ALL_MAX];
+};
+
+static void note_ban(void *context, const struct weir__explained *e)
+{
+    struct lifted *l = context;
+
+    if (e->banned_until == 0 || l->n == WEIR_ALL_MAX ||
+        (l->only != NULL && strcmp(e->rule->name, l->only) != 0))
+        return;
+    snprintf(l->bans[l->n].rule, sizeof(l->bans[0].rule), "%s", e->rule->name);
+    snprintf(l->bans[l->n++].key, sizeof(l->bans[0].key), "%s", e->key);
+}
+
+static void note_bans(const struct weir__verb_call *call, struct lifted *l)
+{
+    struct weir__explanation e;
+
+    weir__engine_explain(call->server->engine, call->attrs, call->n_attrs,
+                         &(struct weir_ask){ .cost = 1, .now = call->now }, &e, note_ban, l);
+}
+
+static void tell(const struct weir__verb_call *call, const char *rule, int64_t reset,
+                 const struct lifted *l)
+{
+    struct weir__events *events = call->server->events;
+
+    weir__events_emit(events, WEIR__EVENT_RESET, call->now,
+                      &(struct weir__event_facts){ .rule = rule, .source = "api", .count = reset });
+    for (size_t i = 0; i < l->n; i++)
+        weir__events_emit(events, WEIR__EVENT_UNBAN, call->now,
+                          &(struct weir__event_facts){
+                              .rule = l->bans[i].rule, .key = l->bans[i].key, .source = "api" });
+}
+
 void weir__admin_reset(struct weir__verb_call *call)
 {
     struct weir_error error;
     bool all = is_star(call->values[0].text);
     const char *rule = all ? NULL : weir__admin_rule(call, call->values[0].text, false);
+    struct lifted lifted = { .only = rule, .n = 0 };
 
     if (!all && rule == NULL)
         return;
+    note_bans(call, &lifted);
     int64_t reset =
         call->server->fleet
             ? weir_fleet_reset(call->server->fleet, rule, call->attrs, call->n_attrs, &error)
@@ -69,7 +116,5 @@ void weir__admin_reset(struct weir__verb_call *call)
     weir__buffer_member_number(&call->out, "reset", reset);
     weir__buffer_close(&call->out, "}");
     if (reset > 0)
-        weir__events_emit(
-            call->server->events, WEIR__EVENT_RESET, call->now,
-            &(struct weir__event_facts){ .rule = rule, .source = "api", .count = reset });
+        tell(call, rule, reset, &lifted);
 }

@@ -17,6 +17,7 @@ TEST_WITH(test_S6_reset, start, stop)
     assert_int_equal(rule_left(server.engine, "nets", "ip=192.0.2.7 uri=/net", NOW), 5);
     good("WEIR.BAN per-ip 192.0.2.7 1h");
     good("WEIR.RESET per-ip ip 192.0.2.7");
+    told(WEIR__EVENT_UNBAN, "key", "192.0.2.7");
     assert_true(passes(server.engine, "ip=192.0.2.7", NOW)); /* the ban is gone too */
     good("WEIR.RESET login ip 192.0.2.7");                   /* which does not apply */
     answers("reset", "0");

@@ -241,11 +241,12 @@ void weir__part_forgo(struct weir__part *part)
                 1);
 }
 
-bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
+/* If there is no copy because the slab is full: another key's block has been freed, read again. */
+static bool finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
     if (part->state != NULL || part->owed != 0)
         return false;
-    if (weir__slab_make_room(part, part->plan->state_size, now, hand))
+    if (weir__slab_make_room(part, now, hand, &part->home.tag, 1))
         return true;
     weir__part_forgo(part);
     return false;
@@ -351,7 +352,7 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
         return done;
     }
     weir__hand_clear(hand);
-    if (weir__slab_make_room(part, part->plan->state_size, now, hand))
+    if (weir__slab_make_room(part, now, hand, &part->home.tag, 1))
         return false;
     weir__part_forgo(part);
     return true;
@@ -370,7 +371,7 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return false;
     if (part->slot == NULL && !make)
         return true;
-    if (weir__part_finds_room(part, hand, now))
+    if (finds_room(part, hand, now))
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
@@ -482,7 +483,7 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     copies.used = 0;
     if (!weir__part_read(part, hand, 0, &copies, ask->now))
         return false;
-    if (take && weir__part_finds_room(part, hand, ask->now))
+    if (take && finds_room(part, hand, ask->now))
         return false;
     if (part->room_at != 0)
         return end_round(part, ask, true, d);

@@ -52,9 +52,6 @@ void weir__part_copy(struct weir__part *part, weir_time now);
  * caller frees.  NULL: the key is new, or there is no memory. */
 void *weir__part_copy_apart(struct weir__part *part, weir_time now);
 
-/* If there is no copy because the slab is full: another key's block has been freed, read again. */
-bool weir__part_finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now);
-
 /* Copies a large state to `out`, zeros if there is none; of a limiter whose limit never changes.
  * False: the slot changed meanwhile. */
 bool weir__part_peek(struct weir__part *part, void *out);

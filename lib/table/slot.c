@@ -255,20 +255,20 @@ static bool free_block(struct weir__space *space, struct weir__hand *hand, struc
     return true;
 }
 
-bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
-                          struct weir__hand *hand)
+bool weir__slab_make_room(struct weir__part *part, weir_time now, struct weir__hand *hand,
+                          const uint64_t *mine, size_t n)
 {
     struct weir__space *space = part->limiter->space;
-
+    size_t bytes = weir__block_round(part->plan->state_size);
     bool freed, refused;
     struct weir__victim v;
 
-    if (!part->limiter->guest && weir__hands_shed(space, weir__block_round(bytes)))
+    if (!part->limiter->guest && weir__hands_shed(space, bytes))
         return true;
     now = now < 0 ? 0 : now;
     weir__look_begin(space->table);
     do {
-        v = weir__victim_with_block(part, weir__block_round(bytes), now);
+        v = weir__victim_with_block(part, bytes, now, mine, n);
         refused = is_refused(part, &v) || v.slot == NULL;
         freed = !refused && free_block(space, hand, v, now);
     } while (!refused && !freed);

@@ -236,11 +236,11 @@ void weir__group_shrink(struct weir__space *space, uint64_t group);
 /* Sets the reach of all groups; for a process that is alone. */
 void weir__groups_open(struct weir__space *space, uint64_t reach);
 
-/* The slab has no block of this many bytes: a large state within reach of the part's key, or
- * elsewhere, is forgotten.  The hand is empty before and after.  False: there is none to forget; or
- * the part is closed, and then its room_at says when. */
-bool weir__slab_make_room(struct weir__part *part, size_t bytes, weir_time now,
-                          struct weir__hand *hand);
+/* The slab has no block for the part: a large state within reach of its key, or elsewhere, is
+ * forgotten.  `mine` are tags that must stay.  The hand is empty before and after.  False: there is
+ * none to forget; or the part is closed, and then its room_at says when. */
+bool weir__slab_make_room(struct weir__part *part, weir_time now, struct weir__hand *hand,
+                          const uint64_t *mine, size_t n);
 
 /* For a process that is alone: blocks that no slot has are free again. */
 void weir__slots_rebuild(struct weir__space *space);

@@ -173,6 +173,8 @@ EITHER bool look_quick(struct part *part, bool narrow, struct weir_decision *d)
 /* What a call needs for the rare cases. */
 struct aid {
     struct weir_table *table;
+    const struct part *parts;
+    size_t n;
     struct weir__hand *hand;    /* NULL until it is needed */
     struct part *full;          /* that is closed and found no room; NULL: none */
     bool missing;               /* a part that will be written has no slot yet */
@@ -196,14 +198,38 @@ static bool note_full(struct aid *aid, struct part *part)
     return part->p.room_at != 0;
 }
 
-/* Large states have the first spare blocks: a hand keeps those. */
-static size_t spare_of(const struct part *parts, size_t i)
+/* Of the first i parts. */
+static size_t count_large(const struct part *parts, size_t i)
 {
     size_t n = 0;
 
     for (const struct part *p = parts; p < parts + i; p++)
         n += p->of->limiter->kind == WEIR__LARGE;
     return n;
+}
+
+static void list_tags(const struct aid *aid, uint64_t tags[WEIR_ALL_MAX])
+{
+    for (size_t i = 0; i < aid->n; i++)
+        tags[i] = aid->parts[i].of->hash.tag;
+}
+
+/* The slab has no block for the part.  False: nobody but the parts themselves could make room.  Of
+ * several large ones none passes then: it would every time.  On a full disk they do. */
+static bool find_block(struct aid *aid, struct part *part)
+{
+    struct weir__part *p = &part->p;
+    uint64_t mine[WEIR_ALL_MAX];
+
+    list_tags(aid, mine);
+    if (weir__slab_make_room(p, part->ask->now, aid->hand, mine, aid->n))
+        return true;
+    if (p->room_at == 0 && count_large(aid->parts, aid->n) > 1 &&
+        !weir__slab_has_room(&p->limiter->space->slab, p->plan->state_size))
+        p->room_at = INT64_MAX;
+    if (!note_full(aid, part))
+        weir__part_forgo(p);
+    return false;
 }
 
 /* False: look again. */
@@ -215,9 +241,10 @@ static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *
     aid->slow = true;
     weir__part_begin(p, part->of->limiter, weir__item_home(part->of));
     p->closed = part->of->closed;
-    part->spare = spare_of(part - i, i);
-    if (!weir__part_read(p, hand_of(aid), part->spare, &aid->copies, part->ask->now) ||
-        weir__part_finds_room(p, aid->hand, part->ask->now) || note_full(aid, part))
+    part->spare = count_large(aid->parts, i); /* a hand keeps its first spare blocks */
+    if (!weir__part_read(p, hand_of(aid), part->spare, &aid->copies, part->ask->now))
+        return false;
+    if (p->state == NULL && p->owed == 0 && (find_block(aid, part) || aid->full != NULL))
         return false;
     part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) &&
                     (p->slot != NULL || (aid->forgone >> i & 1) == 0);
@@ -257,8 +284,7 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
 {
     uint64_t mine[WEIR_ALL_MAX];
 
-    for (size_t i = 0; i < n; i++)
-        mine[i] = parts[i].of->hash.tag;
+    list_tags(aid, mine);
     for (size_t i = 0; i < n; i++)
         if (parts[i].changed && parts[i].p.slot == NULL &&
             weir__slot_claim(&parts[i].p, parts[i].ask->now, hand_of(aid), false, mine, n) ==
@@ -291,10 +317,8 @@ EITHER void write_quick(const struct weir_table *table, struct weir__hand *hand,
 static __attribute__((noinline)) bool forgo(struct aid *aid, struct part *p)
 {
     weir__hand_clear(aid->hand);
-    if (weir__slab_make_room(&p->p, p->p.plan->state_size, p->ask->now, aid->hand) ||
-        note_full(aid, p))
+    if (find_block(aid, p) || aid->full != NULL)
         return true;
-    weir__part_forgo(&p->p);
     p->changed = false;
     return false;
 }
@@ -381,6 +405,8 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
     enum outcome out = AGAIN;
 
     aid.table = table;
+    aid.parts = parts;
+    aid.n = n;
     aid.hand = NULL;
     aid.full = NULL;
     aid.slow = false;
@@ -530,7 +556,7 @@ static bool has_room(struct weir__part *part, weir_time now)
         room = v.slot != NULL && v.used == 0;
     }
     if (room && part->limiter->kind == WEIR__LARGE && !weir__slab_has_room(&space->slab, bytes)) {
-        v = weir__victim_with_block(part, weir__block_round(bytes), now);
+        v = weir__victim_with_block(part, weir__block_round(bytes), now, &part->home.tag, 1);
         room = v.slot != NULL && v.used == 0;
     }
     part->room_at = v.room_at;

@@ -372,8 +372,8 @@ static bool has_block(struct weir__space *space, void *slot, size_t bytes)
 #define ENOUGH     4 /* candidates */
 
 /* Adds those of a group.  True: the last one is idle. */
-static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time now, uint64_t group,
-                        struct choice *c)
+static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time now,
+                        const uint64_t *mine, size_t n, uint64_t group, struct choice *c)
 {
     struct weir__space *space = part->limiter->space;
     size_t end = c->n;
@@ -381,7 +381,7 @@ static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time n
     group = (part->home.group + group) % space->groups;
     for (uint64_t i = 0; i < WEIR__GROUP_SLOTS && end < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, group, part->home.first + i);
-        if (weir__load(slot) == part->home.tag || !has_block(space, slot, bytes))
+        if (is_mine(slot, mine, n) || !has_block(space, slot, bytes))
             continue;
         fetch_state(space, slot);
         c->all[end++].slot = slot;
@@ -396,7 +396,7 @@ static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time n
 }
 
 struct weir__victim weir__victim_with_block(const struct weir__part *part, size_t bytes,
-                                            weir_time now)
+                                            weir_time now, const uint64_t *mine, size_t n)
 {
     struct weir__space *space = part->limiter->space;
     uint64_t groups = space->groups < GROUPS_FAR ? space->groups : GROUPS_FAR;
@@ -408,7 +408,7 @@ struct weir__victim weir__victim_with_block(const struct weir__part *part, size_
             break;
         if (group == GROUPS && !weir__slab_has_blocks(&space->slab, bytes))
             break;
-        if (find_blocks(part, bytes, now, group, &c))
+        if (find_blocks(part, bytes, now, mine, n, group, &c))
             return c.all[c.n - 1];
     }
     return choose(&c, part);

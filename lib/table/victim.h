@@ -30,9 +30,9 @@ struct weir__victim weir__victim_judge(struct weir__space *space, void *slot, we
 struct weir__victim weir__victim_near(const struct weir__part *part, weir_time now,
                                       const uint64_t *mine, size_t n);
 
-/* One with a block of this size, wherever its slot is. */
+/* One with a block of this size, wherever its slot is; likewise. */
 struct weir__victim weir__victim_with_block(const struct weir__part *part, size_t bytes,
-                                            weir_time now);
+                                            weir_time now, const uint64_t *mine, size_t n);
 
 /* The limiter of a slot's key; NULL: a limit that came with the ask, or nobody's. */
 struct weir_limiter *weir__slot_limiter(struct weir__space *space, uint64_t tag);

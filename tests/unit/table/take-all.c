@@ -566,3 +566,38 @@ TEST(test_L10_each_item_has_its_own_wait)
     assert_true(weir_take_all_each(items, 1, &d, each));
     assert_int_equal(each[0].wait, S / 5); /* the refusal has taken nothing */
 }
+
+/* A change of a large state is made in another block, so several of them at once need twice the
+ * room.  Without it nothing passes that is not counted. */
+static void assert_limited(bool narrow, size_t windows, int64_t chunks)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){
+        .keys = 200, .slab = chunks << 16, .guards = 1, .narrow = narrow });
+    struct weir_item items[6];
+    int passed = 0, no_room = 0;
+
+    for (size_t i = 0; i < windows; i++)
+        items[i] = item_of(limiter_of(table, (char[]){ (char)('a' + i), 0 },
+                                      "sliding-window 10/30d buckets=4000"),
+                           "k", 1, NOW);
+    for (int i = 0; i < 20; i++) {
+        struct weir_decision d = take_all_at(items, windows, NOW + i * S);
+        passed += d.allowed;
+        no_room += d.reason == WEIR_NO_ROOM;
+        assert_true(d.reason != WEIR_NO_ROOM || d.retry > 0);
+    }
+    assert_true(no_room == 0 ? passed == 10 : passed <= 1 && passed + no_room == 20);
+    for (size_t i = 0; i < windows; i++)
+        assert_int_equal(left(items[i].limiter, "k", NOW + 20 * S), 10 - passed);
+    if (no_room > 0)
+        assert_true(take_all_at(items, 1, NOW + 20 * S).allowed); /* one alone has room */
+}
+
+TEST(test_L10_several_large_states_without_room_for_copies_do_not_pass)
+{
+    for (int64_t chunks = 1; chunks <= 8; chunks++)
+        for (size_t windows = 2; windows <= 6; windows++) {
+            assert_limited(false, windows, chunks);
+            assert_limited(true, windows, chunks);
+        }
+}

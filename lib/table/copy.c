@@ -138,7 +138,6 @@ void weir__copy_ban(struct weir__copy *copy, uint64_t tag, const struct weir__ba
                                .home = weir__home_from(banned->space, hash) };
 
     weir__part_change(&part, put_record, (void *)record, true, record->since);
-    copy->counts.bans++;
 }
 
 /* ------------------------------------------------------------------- end ---- */
@@ -168,6 +167,7 @@ int weir__copy_end(struct weir__copy *copy, const char *path, bool replaces, int
     if (made) {
         weir__bans_measure(copy->to);
         weir__bans_settle(copy->to);
+        copy->counts.bans = weir__bans_in_force(copy->to, weir_table_now(copy->to));
         weir_table_destroy(copy->to);
         copy->to = NULL;
     }
@@ -271,7 +271,7 @@ static bool copy_large(const struct source *s, const struct weir__part *part,
     }
     put(s->copy, to, i, bans ? part->home.tag : weir__tag_of(part->home.tag, limiter->id),
         limiter->era->version, pair);
-    *(bans ? &s->copy->counts.bans : &s->copy->counts.states) += 1;
+    s->copy->counts.states += !bans;
     return true;
 }
 
@@ -383,6 +383,7 @@ int weir__table_backup(struct weir_table *table, const char *path, struct weir__
                 ;
         weir__look_end(table);
     }
+    code = weir__copy_end(&copy, path, false, code, error);
     *out = copy.counts;
-    return weir__copy_end(&copy, path, false, code, error);
+    return code;
 }

@@ -29,8 +29,8 @@ void weir__copy_put(struct weir__copy *copy, struct weir_limiter *limiter, uint6
 void weir__copy_put_carried(struct weir__copy *copy, uint64_t slot, uint64_t tag, uint32_t version,
                             const uint64_t state[2]);
 void weir__copy_ban(struct weir__copy *copy, uint64_t tag, const struct weir__ban_record *record);
-/* Flushes the file and gives it its name; `replaces`: even if there is one.  After an error (code)
- * it removes the file, and returns the code. */
+/* Flushes the file and gives it its name; `replaces`: even if there is one.  Counts the bans that
+ * are in force.  After an error (code) it removes the file, and returns the code. */
 int weir__copy_end(struct weir__copy *copy, const char *path, bool replaces, int code,
                    struct weir_error *error);
 

@@ -413,8 +413,9 @@ static int copy_old(const struct old *o, const char *path, struct weir__copied *
     int code = weir__copy_begin(&copy, path, &like, &o->st, error);
 
     code = code ? code : copy_all(&copy, o, error);
+    code = weir__copy_end(&copy, path, true, code, error);
     *out = copy.counts;
-    return weir__copy_end(&copy, path, true, code, error);
+    return code;
 }
 
 int weir__table_upgrade(const char *path, struct weir__copied *out, struct weir_error *error)

@@ -84,6 +84,55 @@ rules: [{ name: hourly, key: "{arg.r}", limit: 300/1h }]
         assert found == [[300, 100, 0, 0], [500, 300, 0, 0]], found
 
 
+def test_N3_new_binaries_add_up(module):
+    """USR2 and WINCH; back to the old one with HUP and QUIT; forward again, for good."""
+    rules = """version: 1
+rules: [{ name: hourly, key: "{arg.r}", limit: 300/1h }]
+"""
+    http = "weir_rules rules.yaml; weir_conn_zone $arg_c zone=conns:1m;" + ZONE
+    server = BURST % 499 + """location /held { weir_conn conns 1;
+                                               proxy_pass http://unix:{folder}/backend; }"""
+    with nginx_with(module, rules, http, server, workers=2, daemon=True) as nginx, \
+            Backend(nginx) as backend:
+        old = nginx.pid()
+        held = nginx.send("/held?c=x")  # until the worker that has it is the last of the old ones
+        connection = backend.accept()
+        loads = [Load(nginx, 160, "/?r=x&k=a")]
+        new = upgrade(nginx, old)
+        loads.append(Load(nginx, 160, "/?r=x&k=a"))
+        os.kill(old, signal.SIGHUP)
+        until("the old one's run again", lambda: len(nginx.workers(old)) == 2, 60)
+        finish(new)
+        until("the old one is the one", lambda: nginx.pid() == old, 60)
+        loads.append(Load(nginx, 160, "/?r=x&k=a"))
+        new = upgrade(nginx, old)
+        assert nginx.get("/held?c=x").status == 429
+        backend.answer(connection)
+        assert held.answer().status == 200
+        finish(old)
+        found = [sum(counts) for counts in zip(*[load.end() for load in loads])]
+        assert found == [300, 180, 0, 0], found
+        assert nginx.statuses(201, "/?k=a") == [200] * 200 + [429]  # of 500: a refusal took nothing
+        held = nginx.send("/held?c=x")
+        backend.answer(backend.accept())
+        assert held.answer().status == 200
+        finish(new)
+
+
+def upgrade(nginx, old):
+    """The new master; the old one's workers end when they have answered."""
+    os.kill(old, signal.SIGUSR2)
+    until("a new one runs", lambda: nginx.pid() not in (None, old) and len(nginx.workers()) == 2, 60)
+    os.kill(old, signal.SIGWINCH)
+    until("the old one's end", lambda: not nginx.workers(old), 60)
+    return nginx.pid()
+
+
+def finish(master):
+    os.kill(master, signal.SIGQUIT)
+    until("it has ended", lambda: is_gone(master), 60)
+
+
 def pipeline(nginx, paths, connection):
     """Sends requests on one connection; how many were answered with 200, and with 429."""
     lines = "".join("GET %s HTTP/1.1\r\nHost: test\r\n\r\n" % path for path in paths)

@@ -192,7 +192,7 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
     return one_part(import, NULL, weir__value_want(import, name));
 }
 
-/* $name or ${name} at the text; the rest, or NULL: no variable. */
+/* $name or ${name} at the text; the rest, or NULL: no variable, or its name is too long. */
 static const char *read_variable(struct weir__import *import, const char *text, const char **name)
 {
     bool brace = text[0] == '$' && text[1] == '{';
@@ -217,6 +217,8 @@ struct weir__case *weir__expression_cases(struct weir__import *import, const cha
         const char *rest = read_variable(import, expression, &name);
         if (rest != NULL) {
             all = cross(import, all, cases_of_variable(import, name, at, depth));
+        } else if (*expression == '$') {
+            return NULL; /* as text it would be the same for all */
         } else {
             size_t len = 1 + strcspn(expression + 1, "$");
             rest = expression + len;

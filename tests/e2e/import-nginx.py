@@ -201,6 +201,16 @@ http {
     assert "weir_attribute jwt_claim_sub $jwt_claim_sub;" in said
 
 
+def test_N1_a_key_that_cannot_be_read_is_named(weir):
+    """It must not become a limit of all clients together."""
+    for key in ["$" + "a" * 60, "$http_x" + "_y" * 30, "${open", "$remote_addr$"]:
+        text = """http { limit_req_zone %s zone=one:1m rate=1r/s;
+server { location / { limit_req zone=one; } } }""" % key
+        rules, said = import_text(weir, text, 1)
+        assert "differs: rules cannot express the key %s" % key in said, said
+        assert "limit:" not in rules, rules
+
+
 ONE = "zone=a:1m rate=1r/s"
 
 

@@ -19,6 +19,7 @@
 #define SHOW_EVERY   (WEIR_SECOND / 2) /* it sums thousands of counters */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define WAITS_LAST   (10 * WEIR_SECOND)
+#define PARTLY_MAX   16 /* waiters while a priority waits that fits in part */
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
 /* A controller that wants results more often is called more often. */
@@ -375,7 +376,10 @@ bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int6
 
     if (!weir__get(&r->shedding))
         return has_place(ask->priority, waiting, places);
-    return weir__shed_step(ask->priority) >= weir__get(&r->fitting[user_class]);
+    uint32_t step = weir__shed_step(ask->priority), lowest = weir__get(&r->fitting[user_class]);
+    /* Of the next one a part fits, or all of it if the capacity is underrated. */
+    return step >= lowest ||
+           (step + 1 == lowest && waiting < PARTLY_MAX && 2 * waiting < places);
 }
 
 /* Closes a breaker that is no longer in the options. */

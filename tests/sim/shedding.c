@@ -150,3 +150,33 @@ TEST(test_G7_by_default_the_most_important_find_a_place)
         }
     }
 }
+
+/* The highest priority alone is more than fits, or nearly: a part of it waits, so that no permit is
+ * idle while it is refused. */
+TEST(test_G7_by_default_a_priority_that_fits_in_part_fills_the_permits)
+{
+    static const int permits[] = { 1, 2, 4 };
+    static const char *const loads[] = { "3x", "0.8x" };
+    static const double most[] = { 70, 3 };
+    char text[500], controller[16];
+
+    for (size_t i = 0; i < 6; i++) {
+        int n = permits[i / 2];
+        int len = snprintf(text, sizeof(text),
+                           "length: 60s\n"
+                           "warmup: 15s\n"
+                           "backend: { workers: %d, work: 20ms }\n"
+                           "clients:\n"
+                           "  - { name: most, rate: %s, priority: 4, timeout: 2s, users: 200 }\n"
+                           "  - { name: rest, rate: 1x, timeout: 2s, users: 200 }\n"
+                           "guard: { shed: true, concurrency: { queue: 1024 } }\n",
+                           n, loads[i % 2]);
+        read_text("in part", text, (size_t)len);
+        snprintf(controller, sizeof(controller), "fixed:%d", n);
+        for (uint64_t seed = 1; seed <= 2; seed++) {
+            run_plan(controller, seed);
+            assert_at_most(kept_out(0), most[i % 2]);
+            assert_at_least(outcome.goodput, 96);
+        }
+    }
+}

@@ -272,9 +272,9 @@ struct weir__enter_how {
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
-/* While it sheds: all asks as important as this one fit into the capacity, or a part of its priority
- * does and few wait.  Otherwise all fit, but there must be a place for its priority among `places`,
- * of which `waiting` are taken. */
+/* While it sheds: all asks as important as this one fit into the capacity, or a part of its
+ * priority does and few wait.  Otherwise all fit, but there must be a place for its priority among
+ * `places`, of which `waiting` are taken. */
 bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int64_t waiting,
                       int64_t places);
 /* The key in a number for queues, if its permits are bounded (by *max); otherwise 0. */

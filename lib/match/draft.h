@@ -60,6 +60,7 @@ struct weir__ban_draft {
     int32_t factor;             /* the next time `factor` times as long (1: no longer), */
     weir_time longest;          /* at most this long; */
     weir_time forget;           /* strikes are forgotten this long after a ban's end */
+    bool forgets;               /* it is written */
 };
 
 /* What decides under a limit of a fleet while its accounts cannot be asked. */
@@ -84,6 +85,8 @@ struct weir__rule_draft {
     enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
     bool moded;           /* it is written */
     bool no_algorithm;    /* one is written, and holds for no limit: all are calendar windows */
+    bool own_algorithms;  /* the same, and each limit names another */
+    bool no_zone;         /* one is written, and no limit is a calendar window */
     bool loose, strict; /* paths are compared loosely: uri.c; or the file says that they are not */
     struct weir__ban_draft ban;
     int64_t keys;     /* has no effect */
@@ -125,8 +128,9 @@ struct weir__guard_draft {
     bool selective;
     bool by_fit; /* those wait that fit into the capacity: weir__guard_fits */
     enum weir_order order;
-    bool ordered;   /* it is written */
-    bool bare_slow; /* the breaker's slow was written without a unit */
+    bool ordered;     /* it is written */
+    const char *bare; /* an option whose time was written without a unit; NULL: none */
+    weir_time bare_time;
     struct weir__pick_draft priority, user_class;
     struct weir__priority_word words[WEIR__PRIORITY_WORDS]; /* for `priority`, beside numbers */
     size_t n_words, n_classes;

@@ -66,6 +66,7 @@ void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
     if (length->key == NULL)
         weir__say(r, node, "the ban has no length; write one, such as for: 10m");
     ban->bare = weir__is_bare_number(length->value);
+    ban->forgets = ban->forget > 0;
     if (ban->longest && ban->longest < ban->length)
         weir__say(r, longest->value, "longest must be at least as long as for");
     ban->set = true;

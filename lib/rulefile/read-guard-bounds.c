@@ -203,6 +203,7 @@ void weir__read_concurrency(struct weir__reader *r, const struct weir__node *nod
                   "the concurrency says nothing; write how much may be at work, such as max: 64");
     if (weir__member_of(&m, "weights")->value)
         read_weights(r, weir__member_of(&m, "weights")->value, g);
+    weir__note_bare(&m, g);
     read_queue(r, &m, g);
     read_key(r, &m, g);
 }
@@ -266,13 +267,15 @@ static void check_controller(struct weir__reader *r, const struct weir__node *no
 }
 
 static void read_adaptive_mapping(struct weir__reader *r, const struct weir__node *node,
-                                  struct weir_adaptive_options *a)
+                                  struct weir__guard_draft *g)
 {
+    struct weir_adaptive_options *a = &g->options.adaptive;
     static const char *const others[] = { "controller", "p50", "p90", "p95", "p99", NULL };
     struct weir__mapping m = { .others = others };
 
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__ADAPTIVE], &m, a))
         return;
+    weir__note_bare(&m, g);
     read_percentile(r, &m, a);
     if (weir__member_of(&m, "controller")->value == NULL)
         a->controller = controller_named(a->percentile ? percentile_name : WEIR_ADAPTIVE);
@@ -292,7 +295,7 @@ void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node,
         weir__read_row(r, &m, &weir__guard_rows[WEIR__ADAPTIVE].rows[0], a);
         check_controller(r, node, NULL, a);
     } else {
-        read_adaptive_mapping(r, node, a);
+        read_adaptive_mapping(r, node, g);
     }
     if (weir__problems(r) == before &&
         weir__controller_plan_make(&plan, a,
@@ -343,7 +346,7 @@ void weir__read_breaker(struct weir__reader *r, const struct weir__node *node,
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__BREAKER], &m, &g->options.breaker))
         return;
     check_breaker(r, node, &m, &g->options.breaker);
-    g->bare_slow = weir__is_bare_number(weir__member_of(&m, "slow")->value);
+    weir__note_bare(&m, g);
     if (weir__problems(r) == before &&
         weir__breaker_plan_make(&plan, &g->options.breaker, 0, &error) != WEIR_OK)
         weir__say(r, node, "breaker: %s", error.text);
@@ -358,6 +361,7 @@ void weir__read_system(struct weir__reader *r, const struct weir__node *node,
 
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__SYSTEM], &m, &g->options.system))
         return;
+    weir__note_bare(&m, g);
     if (node->n == 0)
         weir__say(r, node, "system says nothing; write a bound, such as cpu: 85%%");
 }

@@ -355,6 +355,7 @@ static void read_guard(struct weir__reader *r, const struct weir__node *node,
     g->rule.mark = weir__mark_of(r, node);
     if (!weir__read_rows(r, node, &weir__guard_rows[WEIR__GUARD], &m, &g->options))
         return;
+    weir__note_bare(&m, g);
     weir__read_head(r, node, "guard", &m, &g->rule);
     check_bounds(r, node, &m, g->rule.name);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

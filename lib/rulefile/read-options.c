@@ -167,3 +167,22 @@ bool weir__read_rows(struct weir__reader *r, const struct weir__node *node,
     }
     return true;
 }
+
+/* Times that people think of in milliseconds; the others only if they are long. */
+void weir__note_bare(const struct weir__mapping *m, struct weir__guard_draft *g)
+{
+    static const char *const times[] = { "slow", "target",    "p50",      "p90",    "p95",  "p99",
+                                         "wait", "mean_time", "open_for", "window", "lease" };
+
+    for (size_t i = 0; i < m->n; i++)
+        for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
+            weir_time time;
+            if (strcmp(m->members[i].name, times[k]) == 0 &&
+                weir__is_bare_number(m->members[i].value) &&
+                weir_time_parse(&time, m->members[i].value->text, NULL) == WEIR_OK &&
+                (k < 8 || time >= 100 * WEIR_SECOND)) {
+                g->bare = times[k];
+                g->bare_time = time;
+            }
+        }
+}

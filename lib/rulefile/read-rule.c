@@ -208,6 +208,25 @@ static bool are_calendar(const struct weir__rule_draft *rule)
     return n > 0 && n == rule->n_limits;
 }
 
+/* Each limit names another algorithm than the rule. */
+static bool are_others(const struct weir__rule_draft *rule, const char *algorithm)
+{
+    for (size_t i = 0; i < rule->n_limits; i++)
+        if (rule->limits[i].calendar == WEIR_NO_CALENDAR &&
+            (rule->limits[i].algorithm == NULL ||
+             strcmp(rule->limits[i].algorithm, algorithm) == 0))
+            return false;
+    return rule->n_limits > 0;
+}
+
+static bool has_calendar(const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; i < rule->n_limits; i++)
+        if (rule->limits[i].calendar != WEIR_NO_CALENDAR)
+            return true;
+    return rule->ban.set && rule->ban.refusals.calendar != WEIR_NO_CALENDAR;
+}
+
 /* A wrong algorithm or zone is reported once, not again by every limit. */
 static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
                           struct weir__rule_draft *rule)
@@ -226,12 +245,14 @@ static void read_how_much(struct weir__reader *r, const struct weir__mapping *m,
         weir__read_limits(r, limit->value, &defaults, rule);
     rule->no_algorithm =
         defaults.algorithm && strcmp(defaults.algorithm, "calendar") != 0 && are_calendar(rule);
+    rule->own_algorithms = defaults.algorithm && are_others(rule, defaults.algorithm);
     if (cost->value) {
         read_cost(r, cost->value, rule);
         check_cost(r, cost->value, rule);
     }
     if (ban->value)
         weir__read_ban(r, ban->value, &defaults, &rule->ban);
+    rule->no_zone = zone->value && !has_calendar(rule);
 }
 
 static void read_when_full(struct weir__reader *r, const struct weir__member *m,

@@ -135,6 +135,8 @@ struct weir__mapping {
  * False if the node is no mapping. */
 bool weir__read_rows(struct weir__reader *r, const struct weir__node *node,
                      const struct weir__rows *rows, struct weir__mapping *out, void *options);
+/* Notes a time without a unit that looks like milliseconds. */
+void weir__note_bare(const struct weir__mapping *m, struct weir__guard_draft *g);
 /* One row; false: it is not there, or wrong and reported. */
 bool weir__read_row(struct weir__reader *r, const struct weir__member *m,
                     const struct weir__row *row, void *options);

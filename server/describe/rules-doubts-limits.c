@@ -2,7 +2,8 @@
  * tighter.  A ban on such a rule never comes.
  *
  * Only what is certain is said: limits of the same algorithm, and of rules with the same key, cost
- * and conditions, or of an earlier rule without conditions. */
+ * and conditions, or of one whose conditions are wider.  An ask that costs more than 1 may still be
+ * refused by the earlier of two. */
 #include "server/describe/rules-doubts-private.h"
 
 #include <string.h>
@@ -45,12 +46,15 @@ static bool is_same_window(const struct weir_limit *a, const struct weir_limit *
            a->cold == b->cold && strcmp(a->zone, b->zone) == 0;
 }
 
+static int64_t burst_of(const struct weir_limit *limit)
+{
+    return limit->burst ? limit->burst : limit->count;
+}
+
 /* Whether all that a passes, b passes too. */
 static bool is_tighter(const struct weir_limit *a, const struct weir_limit *b)
 {
-    int64_t burst_a = a->burst ? a->burst : a->count, burst_b = b->burst ? b->burst : b->count;
-
-    if (burst_a > burst_b)
+    if (burst_of(a) > burst_of(b))
         return false;
     if (is_bucket(a) && is_bucket(b))
         return (weir__i128)a->count * b->period <= (weir__i128)b->count * a->period;
@@ -79,6 +83,28 @@ static bool are_same(const struct weir__condition *a, size_t n, const struct wei
     return n == m;
 }
 
+/* Whether all that b names in match, a names too, as far as that can be seen. */
+static bool is_wider(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
+{
+    for (size_t i = 0; i < a->matches; i++) {
+        const struct weir__condition *wide = &a->match[i], *c = b->match;
+        size_t within = 0;
+        while (c < b->match + b->matches && strcmp(c->attribute, wide->attribute) != 0)
+            c++;
+        if (c == b->match + b->matches)
+            return false;
+        for (size_t k = 0; k < c->n; k++)
+            for (size_t w = 0; w < wide->n; w++)
+                if (weir__pattern_is_within(&c->patterns[k], &wide->patterns[w])) {
+                    within++;
+                    break;
+                }
+        if (within < c->n)
+            return false;
+    }
+    return true;
+}
+
 /* Whether b refuses for other reasons than its limits too: when the table is full, or while its
  * fleet's Redis is away. */
 static bool is_stricter(const struct weir__rule_draft *b, const struct weir__rule_draft *a)
@@ -93,37 +119,38 @@ static bool covers(const struct weir__rule_draft *a, const struct weir__rule_dra
     return a->mode == WEIR_ENFORCE && b->mode == WEIR_ENFORCE && strcmp(a->key, b->key) == 0 &&
            a->cost == 1 && b->cost == 1 && !a->cost_attribute && !b->cost_attribute &&
            a->fleet == b->fleet && a->loose == b->loose && !is_stricter(b, a) &&
-           ((a->matches == 0 && a->excepts == 0) ||
+           ((a->excepts == 0 && is_wider(a, b)) ||
             (are_same(a->match, a->matches, b->match, b->matches) &&
              are_same(a->except, a->excepts, b->except, b->excepts)));
 }
 
-static bool has_tighter(const struct weir__rule_draft *a, const struct weir_limit *than)
+/* A later rule must be out of units first: where both refuse, the earlier one is named. */
+static bool has_tighter(const struct weir__rule_draft *a, const struct weir_limit *than, bool later)
 {
     for (size_t i = 0; i < a->n_limits; i++)
-        if (is_tighter(&a->limits[i], than))
+        if (is_tighter(&a->limits[i], than) && (!later || burst_of(&a->limits[i]) < burst_of(than)))
             return true;
     return false;
 }
 
-#define EARLIER 200 /* rules: the rest would be work for a file of thousands */
+#define NEAR 200 /* rules: the rest would be work for a file of thousands */
 
 static void doubt_behind(const struct weir__doubting *r, size_t at)
 {
     const struct weir__rule_draft *rule = &r->draft->rules[at];
 
-    for (size_t i = at > EARLIER ? at - EARLIER : 0; i < at; i++) {
-        const struct weir__rule_draft *earlier = &r->draft->rules[i];
-        bool all = covers(earlier, rule);
+    for (size_t i = at > NEAR ? at - NEAR : 0; i < r->draft->n_rules && i < at + NEAR; i++) {
+        const struct weir__rule_draft *other = &r->draft->rules[i];
+        bool all = i != at && covers(other, rule);
         for (size_t k = 0; all && k < rule->n_limits; k++)
-            all = has_tighter(earlier, &rule->limits[k]);
+            all = has_tighter(other, &rule->limits[k], i > at);
         if (!all)
             continue;
         weir__doubt(r, rule->mark,
                     "it never refuses%s: the rule %s applies to the same requests, with the same "
                     "key, and is as tight or tighter",
                     rule->ban.set ? ", and never bans" : "",
-                    weir__quote(earlier->name, strlen(earlier->name)).text);
+                    weir__quote(other->name, strlen(other->name)).text);
         return;
     }
 }

@@ -73,12 +73,46 @@ static const char *allow_or_deny(const char *name)
     return "";
 }
 
-/* "IPv4" or "IPv6", if the network is all of it. */
+/* Networks that are most of a kind of address. */
 static const char *whole_family(const char *network)
 {
-    return strcmp(network, "0.0.0.0/0") == 0 ? "IPv4"
-           : strcmp(network, "::/0") == 0    ? "IPv6"
-                                             : NULL;
+    static const char *const wide[][2] = {
+        { "0.0.0.0/0", "every IPv4 address" },
+        { "::ffff:0:0/96", "every IPv4 address" },
+        { "::ffff:0.0.0.0/96", "every IPv4 address" },
+        { "0.0.0.0/1", "half of all IPv4 addresses" },
+        { "128.0.0.0/1", "half of all IPv4 addresses" },
+        { "::/0", "every IPv6 address" },
+        { "2000::/3", "every IPv6 address" },
+    };
+
+    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+        if (strcmp(network, wide[i][0]) == 0)
+            return wide[i][1];
+    return NULL;
+}
+
+/* Entries that look like patterns.  Says the first. */
+static void doubt_values(const struct weir__doubting *r, const struct weir__list_draft *list)
+{
+    bool path = weir__attribute_is_path(list->attribute),
+         agent = strcmp(list->attribute, "header.user-agent") == 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        const char *text = list->entries[i];
+        if ((path && strpbrk(text, "|^$")) || (!path && (*text == '^' || strstr(text, ".*")))) {
+            weir__doubt(r, list->mark, "%s: an entry is a whole value, no regular expression",
+                        weir__quote(text, strlen(text)).text);
+            return;
+        }
+        if (agent && strpbrk(text, "/ -") == NULL) {
+            weir__doubt(r, list->mark,
+                        "only a client that says nothing but %s is on it; for all that have it in "
+                        "their text write a rule",
+                        weir__quote(text, strlen(text)).text);
+            return;
+        }
+    }
 }
 
 #define PAIRS_MAX 1000000 /* entries of deny times those of allow: more would be work */
@@ -111,9 +145,10 @@ static void doubt_entries(const struct weir__doubting *r, const struct weir__lis
     for (size_t i = 0; strcmp(list->attribute, "ip") == 0 && i < list->n; i++) {
         const char *family = whole_family(list->entries[i]);
         if (family)
-            weir__doubt(r, list->mark, "%s is every %s address: %s", list->entries[i], family,
+            weir__doubt(r, list->mark, "%s is %s: %s", list->entries[i], family,
                         allow ? "no rule limits any" : "all are refused, for ever");
     }
+    doubt_values(r, list);
     if (allow && list->n > 0 && weir__attribute_is_free(list->attribute) &&
         strncmp(list->attribute, "header.", 7) == 0)
         weir__doubt(r, list->mark, "any client can send this %s, and then no rule limits it",

@@ -6,6 +6,7 @@
 #include "server/describe/rules-doubts-private.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -36,9 +37,7 @@ static void doubt_network(const struct weir__doubting *r, const struct weir__con
 
 /* ------------------------------------------------------------------ paths ---- */
 
-/* Paths that are worth guessing at: they should match however they are spelled. */
-static void doubt_path(const struct weir__doubting *r, const struct weir__condition *c,
-                       const struct weir__pattern *p)
+bool weir__path_is_guessed(const struct weir__pattern *p)
 {
     /* And words that have one in them by chance. */
     static const char *const words[][2] = {
@@ -48,16 +47,46 @@ static void doubt_path(const struct weir__doubting *r, const struct weir__condit
         { "register" },
     };
 
-    if (!weir__attribute_is_path(c->attribute) || p->kind > WEIR__GLOB)
+    for (size_t i = 0; p->kind <= WEIR__GLOB && i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasestr(p->text, words[i][0]) && !(words[i][1] && strcasestr(p->text, words[i][1])))
+            return true;
+    return false;
+}
+
+/* Paths that are worth guessing at: they should match however they are spelled. */
+static void doubt_path(const struct weir__doubting *r, const struct weir__condition *c,
+                       const struct weir__pattern *p)
+{
+    if (weir__path_is_guessed(p))
+        weir__doubt(r, c->mark,
+                    "%s matches only as written, and other spellings of it (capitals, / or ;x at "
+                    "the end) pass by; write paths: loose, or paths: strict if that is meant",
+                    weir__quote(p->text, p->len).text);
+}
+
+/* Pages that are served for all below them too, as path info. */
+static void doubt_page(const struct weir__doubting *r, const struct weir__condition *c,
+                       const struct weir__pattern *p)
+{
+    static const char *const ends[] = {
+        ".php", ".phtml", ".cgi", ".fcgi", ".pl", ".aspx", ".ashx"
+    };
+    char below[256];
+
+    if (p->kind == WEIR__PREFIX || p->stated || p->len > 100)
         return;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasestr(p->text, words[i][0]) &&
-            !(words[i][1] && strcasestr(p->text, words[i][1]))) {
-            weir__doubt(
-                r, c->mark,
-                "%s matches only as written, and other spellings of it (capitals, / or ;x at "
-                "the end) pass by; write paths: loose, or paths: strict if that is meant",
-                weir__quote(p->text, p->len).text);
+    snprintf(below, sizeof(below), "%s/", p->text);
+    for (size_t i = 0; i < c->n; i++)
+        if (strncmp(c->patterns[i].text, below, strlen(below)) == 0)
+            return;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (p->len > strlen(ends[i]) &&
+            strcasecmp(p->text + p->len - strlen(ends[i]), ends[i]) == 0) {
+            weir__doubt(r, c->mark,
+                        "PHP, CGI and ASP.NET serve '%s/x' as this page; write [%s, \"%s/**\"], or "
+                        "{ %s: %s } if that is meant",
+                        p->text, p->text, p->text, p->kind == WEIR__GLOB ? "glob" : "exact",
+                        p->text);
             return;
         }
 }
@@ -180,18 +209,63 @@ static void doubt_method(const struct weir__doubting *r, const struct weir__cond
 
 /* -------------------------------------------------------------------- all ---- */
 
-/* Globs have no |; and texts that begin or end like that are rare. */
+/* Globs have no |, which hosts and headers have not either; and texts that begin or end like that
+ * are rare. */
 static bool doubt_expression(const struct weir__doubting *r, const struct weir__condition *c,
                              const struct weir__pattern *p)
 {
+    bool header = strncmp(c->attribute, "header.", 7) == 0,
+         alternatives = (header || weir__attribute_is_host(c->attribute)) && strchr(p->text, '|');
+
     if (p->kind > WEIR__GLOB || p->stated ||
-        !(memchr(p->text, '|', p->len) || p->text[0] == '^' || strncmp(p->text, ".*", 2) == 0 ||
+        !(alternatives || p->text[0] == '^' || strncmp(p->text, ".*", 2) == 0 ||
           strncmp(p->text, "(?", 2) == 0 || p->text[p->len - 1] == '$'))
         return false;
     weir__doubt(r, c->mark,
                 "%s is not a regular expression: all but * and ? is compared as it stands; write "
                 "a list for several, and * for any text",
                 SHOWN(p));
+    return true;
+}
+
+static bool is_quoted(const char *text)
+{
+    return *text == '"' || *text == '\'' || strncmp(text, "\xe2\x80\x9c", 3) == 0 ||
+           strncmp(text, "\xe2\x80\x98", 3) == 0;
+}
+
+/* A comma or a blank between two that look alike: in hosts and paths any, elsewhere ", ". */
+static bool is_several(const struct weir__condition *c, const struct weir__pattern *p)
+{
+    if (weir__attribute_is_path(c->attribute))
+        return strstr(p->text, ",/") || strstr(p->text, " /");
+    if (weir__attribute_is_host(c->attribute))
+        return strpbrk(p->text, ", ");
+    return strpbrk(p->text, "\n") ||
+           (strncmp(c->attribute, "header.", 7) != 0 && strstr(p->text, ", "));
+}
+
+/* Values as no request has them; false: nothing is said. */
+static bool doubt_value(const struct weir__doubting *r, const struct weir__condition *c,
+                        const struct weir__pattern *p)
+{
+    if (p->kind > WEIR__GLOB || p->stated || strcmp(c->attribute, "method") == 0)
+        return false;
+    if (p->kind == WEIR__EXACT &&
+        (isspace((unsigned char)p->text[0]) || isspace((unsigned char)p->text[p->len - 1])))
+        weir__doubt(r, c->mark, "%s has a blank at its begin or end, which no request sends",
+                    SHOWN(p));
+    else if (p->kind == WEIR__EXACT && is_several(c, p))
+        weir__doubt(r, c->mark, "%s is one value; write a list for several: [a, b]", SHOWN(p));
+    else if (p->text[0] == '!' && p->len > 1)
+        weir__doubt(r, c->mark,
+                    "%s is no exception: it is compared as it stands; write not: { %s: %.60s }",
+                    SHOWN(p), c->attribute, p->text + 1);
+    else if (p->kind == WEIR__EXACT && is_quoted(p->text))
+        weir__doubt(r, c->mark, "the quotes are part of %s; write the value in one pair of \"",
+                    SHOWN(p));
+    else
+        return false;
     return true;
 }
 
@@ -217,10 +291,16 @@ static bool is_longer(const char *attribute)
 void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                          const struct weir__condition *c, const struct weir__pattern *p)
 {
+    bool match = c >= rule->match && c < rule->match + rule->matches;
+
     doubt_network(r, c, p);
+    if (doubt_value(r, c, p))
+        return;
     if (weir__attribute_is_path(c->attribute)) {
-        if (!rule->loose && !rule->strict && c >= rule->match && c < rule->match + rule->matches)
+        if (!rule->loose && !rule->strict && match)
             doubt_path(r, c, p);
+        if (match)
+            doubt_page(r, c, p);
         doubt_uri(r, c, p);
     } else if (strcmp(c->attribute, "method") == 0) {
         doubt_method(r, c, p);
@@ -234,7 +314,7 @@ void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule
             r, c->mark,
             "only a %s that is nothing but %s matches, and most say more; write \"*%.60s*\"",
             c->attribute, SHOWN(p), p->text);
-    } else if (strcmp(c->attribute, "host") == 0 || strncmp(c->attribute, "header.", 7) == 0) {
+    } else {
         doubt_expression(r, c, p);
     }
 }

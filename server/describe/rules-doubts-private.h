@@ -20,9 +20,18 @@ void weir__doubt_name(const struct weir__doubting *r, struct weir__mark mark, co
  * its own. */
 bool weir__attribute_is_free(const char *attribute);
 
+/* rules-doubts.c -- a rule, or what a guard has of one. */
+void weir__doubt_rule(const struct weir__doubting *r, const struct weir__rule_draft *rule);
+
+/* rules-doubts-guards.c -- all guards of the draft. */
+void weir__doubt_guards(const struct weir__doubting *r);
+
 /* rules-doubts-patterns.c -- patterns that no request is like, or fewer than it seems. */
 void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule_draft *rule,
                          const struct weir__condition *c, const struct weir__pattern *p);
+
+/* Is it a page that attackers come to: login, password, ...? */
+bool weir__path_is_guessed(const struct weir__pattern *p);
 
 /* rules-doubts-limits.c -- rules and limits that never refuse, because others are tighter. */
 void weir__doubt_limits(const struct weir__doubting *r, size_t rule);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "guard/options.h"
 #include "match/key-template.h"
 
 void weir__doubt(const struct weir__doubting *r, struct weir__mark mark, const char *text, ...)
@@ -108,6 +107,33 @@ static bool is_one_of(const char *name, const char *const *names)
     return *names != NULL;
 }
 
+#define REFUSALS_MANY 10000 /* of one client in a second */
+
+/* Bans that nobody gets, or notices. */
+static void doubt_ban_times(const struct weir__doubting *r, struct weir__mark mark,
+                            const struct weir__ban_draft *ban)
+{
+    const struct weir_limit *refusals = &ban->refusals;
+    char text[32];
+
+    if (ban->forgets && ban->factor <= 1)
+        weir__doubt(r, mark,
+                    "forget has no effect without escalate: each ban is as long as the "
+                    "last");
+    if (ban->factor > 1 && ban->longest == ban->length)
+        weir__doubt(r, mark, "escalate has no effect: longest is as short as for");
+    if (ban->length < WEIR_SECOND) {
+        weir_time_print(text, sizeof(text), ban->length);
+        weir__doubt(r, mark, "the ban is over after %s, before the next request comes", text);
+    }
+    if (refusals->period > 0 &&
+        (weir__i128)refusals->count * WEIR_SECOND >= (weir__i128)REFUSALS_MANY * refusals->period) {
+        weir_time_print(text, sizeof(text), refusals->period);
+        weir__doubt(r, mark, "no client is refused %lld times in %s: the ban never comes",
+                    (long long)refusals->count, text);
+    }
+}
+
 /* Clients that nothing in the key tells apart would be banned together. */
 static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
@@ -124,6 +150,8 @@ static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_dr
     if (rule->ban.set && rule->ban.factor <= 1 && rule->ban.longest > rule->ban.length)
         weir__doubt(r, rule->mark,
                     "longest has no effect without escalate: each ban is as long as the last");
+    else if (rule->ban.set)
+        doubt_ban_times(r, rule->mark, &rule->ban);
     if (!rule->ban.set || weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
         return;
     for (size_t i = 0; i < t.n; i++) {
@@ -177,7 +205,8 @@ bool weir__attribute_is_free(const char *attribute)
         "header.cookie", "header.accept-language", NULL
     };
 
-    return is_one_of(attribute, names);
+    return is_one_of(attribute, names) || strncmp(attribute, "cookie.", 7) == 0 ||
+           strncmp(attribute, "arg.", 4) == 0;
 }
 
 /* What a client may leave out. */
@@ -195,6 +224,9 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
     const struct weir__condition *except = condition_on(rule->except, rule->excepts, name);
     bool matched = condition_on(rule->match, rule->matches, name) != NULL;
 
+    if (weir__attribute_is_address(name) && (part->prefix4 == 0 || part->prefix6 == 0))
+        weir__doubt(r, rule->mark, "{%s/0} is one key for all clients of that kind of address",
+                    name);
     if (except && except->patterns[0].kind == WEIR__PRESENT && part->fallback == NULL)
         weir__doubt(r, rule->mark,
                     "no request can match: its key needs %s, and every %s is under not", name,
@@ -260,6 +292,20 @@ static void doubt_condition(const struct weir__doubting *r, const struct weir__r
         weir__doubt_pattern(r, rule, c, &c->patterns[k]);
 }
 
+/* Whether nothing that one names is named by the other, as far as that can be seen. */
+static bool is_apart(const struct weir__condition *a, const struct weir__condition *b)
+{
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t k = 0; k < b->n; k++) {
+            const struct weir__pattern *p = &a->patterns[i], *q = &b->patterns[k];
+            if (p->kind == WEIR__GLOB || p->kind >= WEIR__LIST || q->kind == WEIR__GLOB ||
+                q->kind >= WEIR__LIST || weir__pattern_is_within(p, q) ||
+                weir__pattern_is_within(q, p))
+                return false;
+        }
+    return true;
+}
+
 static bool excepts_all(const struct weir__condition *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -268,10 +314,32 @@ static bool excepts_all(const struct weir__condition *c)
     return false;
 }
 
-static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+static bool has_key(const struct weir__draft *draft)
 {
-    doubt_ban(r, rule);
-    doubt_within(r, rule);
+    for (size_t i = 0; i < draft->n_rules; i++)
+        if (draft->rules[i].key[0])
+            return true;
+    return false;
+}
+
+/* One count for a page that attackers come to. */
+static void doubt_one_count(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    const struct weir__condition *c = condition_on(rule->match, rule->matches, "uri");
+
+    for (size_t i = 0; c && i < c->n; i++)
+        if (weir__path_is_guessed(&c->patterns[i])) {
+            weir__doubt(r, rule->mark,
+                        "one count for all clients: any one of them can keep everybody from %s; "
+                        "write key: \"{ip}\"",
+                        weir__quote(c->patterns[i].text, c->patterns[i].len).text);
+            return;
+        }
+}
+
+/* Words without an effect. */
+static void doubt_words(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
     if (rule->keys > 0)
         weir__doubt(r, rule->mark,
                     "keys has no effect: all rules share the table; leave it out, and choose the "
@@ -284,10 +352,50 @@ static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_d
         weir__doubt(r, rule->mark,
                     "algorithm has no effect: day, week and month are calendar windows; write "
                     "24h, 7d or 30d for another algorithm");
+    else if (rule->own_algorithms)
+        weir__doubt(r, rule->mark, "algorithm has no effect: each limit names its own");
+    if (rule->no_zone)
+        weir__doubt(r, rule->mark,
+                    "zone has no effect: only day, week and month are calendar windows");
+}
+
+static void doubt_cost(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    const char *name = rule->cost_attribute;
+
+    weir__doubt_name(r, rule->mark, name);
+    if (is_in_family(name) && !condition_on(rule->match, rule->matches, name))
+        weir__doubt(r, rule->mark,
+                    "a client that sends 0 as %s takes nothing, and is never limited; name its "
+                    "values in match if a proxy sets it",
+                    name);
+}
+
+/* What a client may send to be exempt. */
+static void doubt_except(const struct weir__doubting *r, const struct weir__rule_draft *rule,
+                         const struct weir__condition *c)
+{
+    const struct weir__condition *match = condition_on(rule->match, rule->matches, c->attribute);
+
+    if (weir__attribute_is_path(c->attribute) && excepts_all(c) && !match)
+        weir__doubt(r, c->mark, "every request that has a path is under not");
+    else if (weir__attribute_is_free(c->attribute) && !weir__attribute_is_path(c->attribute))
+        weir__doubt(r, c->mark, "any client can send this %s, and is not limited then",
+                    c->attribute);
+    else if (match && !is_loose(rule, c->attribute) && is_apart(match, c))
+        weir__doubt(r, c->mark, "this exception does nothing: match names no such %s",
+                    c->attribute);
+}
+
+void weir__doubt_rule(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    doubt_ban(r, rule);
+    doubt_within(r, rule);
     if (rule->n_limits > 0 && rule->cost == 0 && rule->cost_attribute == NULL)
         weir__doubt(r, rule->mark, "the rule refuses nobody: with cost: 0 a request takes nothing");
     if (rule->cost_attribute)
-        weir__doubt_name(r, rule->mark, rule->cost_attribute);
+        doubt_cost(r, rule);
+    doubt_words(r, rule);
     for (size_t i = 0; i < rule->matches + rule->excepts; i++) {
         bool match = i < rule->matches;
         const struct weir__condition *c =
@@ -295,82 +403,12 @@ static void doubt_rule(const struct weir__doubting *r, const struct weir__rule_d
         doubt_condition(r, rule, c);
         if (match)
             doubt_match(r, rule, c);
-        else if (weir__attribute_is_path(c->attribute) && excepts_all(c) &&
-                 !condition_on(rule->match, rule->matches, c->attribute))
-            weir__doubt(r, c->mark, "every request that has a path is under not");
+        else
+            doubt_except(r, rule, c);
     }
+    if (rule->n_limits > 0 && rule->key[0] == '\0' && !has_key(r->draft))
+        doubt_one_count(r, rule);
     doubt_key(r, rule);
-}
-
-static void doubt_breaker(const struct weir__doubting *r, const struct weir__guard_draft *guard)
-{
-    const struct weir_guard_options *o = &guard->options;
-    weir_time lease = o->lease > 0 ? o->lease : 60 * WEIR_SECOND; /* as guards have it */
-    long long seconds = o->breaker.slow / WEIR_SECOND;
-    struct weir_breaker_options filled = o->breaker;
-
-    weir__rows_fill(&weir__guard_rows[WEIR__BREAKER], &filled);
-    if (filled.calls > 0 && filled.calls < filled.min_calls)
-        filled.min_calls = filled.calls;
-    if (guard->bare_slow)
-        weir__doubt(
-            r, guard->rule.mark,
-            "slow is %lld seconds; write the unit: slow: %llds, or slow: %lldms for milliseconds",
-            seconds, seconds, seconds);
-    else if (o->breaker.slow >= lease)
-        weir__doubt(
-            r, guard->rule.mark,
-            "work never becomes slow: its permit is taken back first; write a lease that is "
-            "longer than slow");
-    if (o->breaker.errors > 0 && o->breaker.min_calls == 0 && o->breaker.errors < filled.min_calls)
-        weir__doubt(
-            r, guard->rule.mark,
-            "errors: %d waits for min_calls, which is %d unless written; write min_calls: %d",
-            (int)filled.errors, (int)filled.min_calls, (int)filled.errors);
-}
-
-/* Parts of a guard that can have no effect. */
-static void doubt_guard(const struct weir__doubting *r, const struct weir__guard_draft *guard)
-{
-    const struct weir_guard_options *o = &guard->options;
-
-    if (o->max_per_key > 0 && o->max == o->max_per_key)
-        weir__doubt(
-            r, guard->rule.mark,
-            "the key has no effect: one key may have all %lld permits; write a larger total, or "
-            "a smaller max",
-            (long long)o->max);
-    doubt_breaker(r, guard);
-    doubt_rule(r, &guard->rule);
-}
-
-/* Every request enters as many guards as it can. */
-static bool are_enough(const struct weir__draft *draft)
-{
-    int n = 0;
-
-    for (size_t i = 0; i < draft->n_guards; i++) {
-        const struct weir__rule_draft *rule = &draft->guards[i].rule;
-        n += rule->mode == WEIR_ENFORCE && rule->matches + rule->excepts == 0;
-    }
-    return n >= WEIR_ENTRY_MAX;
-}
-
-/* Guards beside as many as a request can enter. */
-static void doubt_last_guards(const struct weir__doubting *r)
-{
-    if (r->draft->mode != WEIR_ENFORCE || !are_enough(r->draft))
-        return;
-    for (size_t i = 0; i < r->draft->n_guards; i++) {
-        const struct weir__rule_draft *rule = &r->draft->guards[i].rule;
-        if (rule->mode == WEIR_OFF ||
-            (rule->mode == WEIR_ENFORCE && rule->matches + rule->excepts == 0))
-            continue;
-        weir__doubt(
-            r, rule->mark, "%s: %d others apply to every request, and a request enters at most %d",
-            rule->mode == WEIR_SHADOW ? "no request enters it" : "all that it matches is refused",
-            WEIR_ENTRY_MAX, WEIR_ENTRY_MAX);
-    }
 }
 
 /* ------------------------------------------------------------------- all ---- */
@@ -382,20 +420,24 @@ void weir__rules_doubts(const struct weir__draft *draft,
     const struct weir__mark nowhere = { 0 };
 
     for (size_t i = 0; i < r->draft->n_rules; i++) {
-        doubt_rule(r, &r->draft->rules[i]);
+        weir__doubt_rule(r, &r->draft->rules[i]);
         weir__doubt_limits(r, i);
     }
-    for (size_t i = 0; i < r->draft->n_guards; i++)
-        doubt_guard(r, &r->draft->guards[i]);
-    doubt_last_guards(r);
+    weir__doubt_guards(r);
     if (r->draft->n_guards > 0 && r->draft->n_rules == 0)
         weir__doubt(
             r, nowhere,
             "guards and no rules: work that enters and exits is guarded (the nginx module does "
             "both, and so do enter and exit at the server); a check or forward auth looks at "
             "rules only");
-    for (size_t i = 0; i < r->draft->n_lists; i++)
+    size_t entries = 0;
+    for (size_t i = 0; i < r->draft->n_lists; i++) {
         weir__doubt_list(r, i);
+        entries += r->draft->lists[i].n;
+    }
+    if (r->draft->n_rules + r->draft->n_guards + entries == 0)
+        weir__doubt(r, nowhere,
+                    "no rule, no guard and no entry of a list: every request is allowed");
 }
 
 void weir__rules_doubt_print(void *name, const struct weir_problem *doubt)

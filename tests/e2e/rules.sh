@@ -30,13 +30,13 @@ says 2 'good/readme.yaml: 3 rules' rules check not-there.yaml good/readme.yaml
 says 2 'Is a directory' rules check good
 says 2 'missing: FILE...; usage: weir rules check' rules check
 says 2 "there is no option --jsno; did you mean --json?" rules check --jsno x
-smallest='{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"guards":0,'
-smallest=$smallest'"entries":0}'
+right='{"file":"good/json.yaml","problems":[],"ok":true,"rules":1,'
+right=$right'"limits":1,"guards":0,"entries":1}'
 problem='"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1",'
 problem=$problem'"source":"version: 2","caret":9'
 version='{"file":"report/version.yaml","problems":[{'$problem'}],"ok":false}'
-answers 0 "[$smallest]" rules check --json good/smallest.yaml
-answers 1 "[$version,$smallest]" rules check --json report/version.yaml good/smallest.yaml
+answers 0 "[$right]" rules check --json good/json.yaml
+answers 1 "[$version,$right]" rules check --json report/version.yaml good/json.yaml
 run rules check --json good/*.yaml report/*.yaml
 check "--json of all files is JSON" \
     python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 10)' "$dir/out"
@@ -268,10 +268,12 @@ END
 run rules check apart.yaml
 apart="nothing in the key tells clients apart: one client's refusals ban them all; \
 write key: \"{ip}\""
+free="each time is never limited: each is a key of its own; leave it out of the key, or name its \
+values in match"
 is "clients that nothing tells apart" "$code $err" "0 apart.yaml:3:5: warning: $apart
 apart.yaml:4:5: warning: $apart
-apart.yaml:6:5: warning: a request without cookie.sid is not limited; write {cookie.sid|none}, \
-or match: { cookie.sid: \"*\" } if that is meant
+apart.yaml:6:5: warning: a client that sends another cookie.sid $free
+apart.yaml:6:5: warning: a client that sends another arg.x $free
 apart.yaml:8:25: warning: attribute 'args.x'; did you mean arg.NAME?
 apart.yaml:8:36: warning: attribute 'cookies.x'; did you mean cookie.NAME?
 apart.yaml:8:5: warning: a request has no status before it is answered: this matches lines of a \

@@ -577,9 +577,9 @@ static void assert_limited(bool narrow, size_t windows, int64_t chunks)
     int passed = 0, no_room = 0;
 
     for (size_t i = 0; i < windows; i++)
-        items[i] = item_of(limiter_of(table, (char[]){ (char)('a' + i), 0 },
-                                      "sliding-window 10/30d buckets=4000"),
-                           "k", 1, NOW);
+        items[i] = item_of(
+            limiter_of(table, (char[]){ (char)('a' + i), 0 }, "sliding-window 10/30d buckets=4000"),
+            "k", 1, NOW);
     for (int i = 0; i < 20; i++) {
         struct weir_decision d = take_all_at(items, windows, NOW + i * S);
         passed += d.allowed;

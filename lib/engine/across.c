@@ -151,10 +151,10 @@ struct kind {
     char text[128];
 };
 
-/* What an account can follow is not part of it.  Counts; the rate of meters, too, whose debt is the
- * same under any.  Between two windows nothing can be kept that is right for both: nodes with two
- * versions of the rules would open them for each other. */
-static struct kind kind_of(const struct weir_limit *limit, bool meter)
+/* An account can follow counts: they are not part of it.  Between two windows nothing can be kept
+ * that is right for both: nodes with two versions of the rules would open them for each other.  And
+ * the debt of a minute would spend a bucket of a second that is added to a rule. */
+static struct kind kind_of(const struct weir_limit *limit)
 {
     struct weir_limit l = *limit;
     struct kind kind;
@@ -162,25 +162,20 @@ static struct kind kind_of(const struct weir_limit *limit, bool meter)
     l.algorithm = weir__limit_algorithm(limit);
     l.count = 1;
     l.burst = l.queue = 0;
-    l.period = meter ? WEIR_SECOND : l.period;
     weir_limit_print(kind.text, sizeof(kind.text), &l);
     return kind;
 }
 
-static void name_account(const struct weir *weir, const struct weir__active *active,
-                         const struct weir__rule *rule, uint32_t index,
+static void name_account(const struct weir *weir, const struct weir__rule *rule, uint32_t index,
                          char out[WEIR__ACCOUNT_NAME])
 {
     const struct weir_limit *limits = rule->draft->limits;
-    struct weir_limiter *share = active->limiters[rule->first_limit + index];
-    bool meter = weir__limiter_era(share)->plan.capacity > 0;
-    struct kind mine = kind_of(&limits[index], meter);
-    uint32_t before = 0; /* of its kind, with shorter periods first */
+    struct kind mine = kind_of(&limits[index]);
+    uint32_t before = 0; /* of its kind */
 
-    for (uint32_t k = 0; k < rule->n_limits; k++) {
-        struct kind other = kind_of(&limits[k], meter);
-        weir_time longer = limits[k].period - limits[index].period;
-        before += strcmp(other.text, mine.text) == 0 && (longer < 0 || (longer == 0 && k < index));
+    for (uint32_t k = 0; k < index; k++) {
+        struct kind other = kind_of(&limits[k]);
+        before += strcmp(other.text, mine.text) == 0;
     }
     struct weir_key text = { mine.text, strlen(mine.text) };
     snprintf(out, WEIR__ACCOUNT_NAME, "%" PRIu32 ".%08" PRIx32, before,
@@ -200,7 +195,7 @@ static void view(const struct weir *weir, const struct weir__active *active, siz
         .within = within_of(rule),
         .when_alone = (enum weir__alone)rule->draft->when_alone,
     };
-    name_account(weir, active, rule, index, out->account);
+    name_account(weir, rule, index, out->account);
     weir__limiter_name(out->purse, rule, '$', index, &out->limit);
     weir__limiter_name(out->share, rule, '#', index, &out->limit);
 }

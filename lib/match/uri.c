@@ -226,44 +226,42 @@ static bool is_slash(char c)
     return c == '/' || c == '\\';
 }
 
-/* //x/y, to a URL the path /y on the host x. */
-static size_t skip_bare_host(const char *uri, size_t len)
+static bool ends_name(char c)
 {
-    size_t at = 0;
-
-    while (at < len && is_slash(uri[at]))
-        at++;
-    while (at > 1 && at < len && !is_slash(uri[at]) && uri[at] != '?' && uri[at] != '#')
-        at++;
-    return at > 1 ? at : 0;
+    return is_slash(c) || c == '?' || c == '#';
 }
 
 /* http:/a, to a URL /a. */
-static size_t skip_bare_scheme(const char *uri, size_t len)
+static size_t skip_scheme(const char *uri, size_t len)
 {
     size_t at = 0;
 
-    while (at < len && !is_slash(uri[at]) && uri[at] != '?' && uri[at] != '#' && uri[at] != ':')
+    while (at < len && !ends_name(uri[at]) && uri[at] != ':')
         at++;
-    return len - at > 1 && uri[at] == ':' && uri[at + 1] == '/' ? at + 1 : 0;
+    return len - at > 1 && uri[at] == ':' && is_slash(uri[at + 1]) ? at + 1 : 0;
 }
 
-static size_t skip_any_host(const char *uri, size_t len, enum weir__path_reader reader)
+/* To a URL //x/y, http://x/y and http:////x/y are the path /y on the host x. */
+static size_t skip_url_host(const char *uri, size_t len)
 {
-    size_t at = skip_host(uri, len);
+    size_t begin = skip_scheme(uri, len), at = begin;
 
-    if (at > 0 || reader != WEIR__URL || len == 0)
-        return at;
-    return is_slash(uri[0]) ? skip_bare_host(uri, len) : skip_bare_scheme(uri, len);
+    while (at < len && is_slash(uri[at]))
+        at++;
+    if (at - begin < 2)
+        return begin;
+    while (at < len && !ends_name(uri[at]))
+        at++;
+    return at;
 }
 
 /* Blanks and slashes at the end become one slash. */
-static size_t end_loosely(char *out, size_t len)
+static size_t end_loosely(char *out, size_t len, enum weir__path_reader reader)
 {
     while (len > 0 && (out[len - 1] == '/' || (unsigned char)out[len - 1] <= ' '))
         len--;
-    for (char *no = out; (no = memchr(no, NO_SLASH, (size_t)(out + len - no))) != NULL;)
-        *no = '/';
+    for (size_t i = 0; reader == WEIR__URL && i < len; i++)
+        out[i] = out[i] == NO_SLASH ? '/' : out[i];
     out[len++] = '/';
     return len;
 }
@@ -275,7 +273,9 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
     bool plain = reader == WEIR__BEHIND_NGINX, parameter = false;
 
     out[0] = '/';
-    for (size_t at = plain ? 0 : skip_any_host(uri, len, reader);
+    for (size_t at = plain                 ? 0
+                     : reader == WEIR__URL ? skip_url_host(uri, len)
+                                           : skip_host(uri, len);
          at < len && (plain || (uri[at] != '?' && uri[at] != '#')) &&
          (reader != WEIR__CUT || uri[at] != ';');) {
         bool escaped = !plain && uri[at] == '%';
@@ -294,5 +294,5 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
             put_slash(&p);
     }
     end_segment(&p);
-    return end_loosely(out, p.len);
+    return end_loosely(out, p.len, reader);
 }

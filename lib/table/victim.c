@@ -32,7 +32,11 @@
 #define COPY       1024       /* a larger state, a long window, is read where it lies: */
 #define LONG_BYTES (64 << 10) /* at most this much of them in a search, ... */
 #define LONG_LEAST 4          /* ... but this many windows */
-#define FETCH      512        /* bytes; the processor sees for itself where more is read */
+#define AHEAD      12         /* slots whose states are fetched before they are judged */
+#define FETCH      512        /* bytes of each; the processor goes on by itself */
+
+_Static_assert(WEIR__NODE_BYTES <= COPY && sizeof(struct weir__ban_record) <= COPY,
+               "larger states are windows");
 
 /* ---------------------------------------------------------------- judge ---- */
 
@@ -334,10 +338,13 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
     struct weir__space *space = part->limiter->space;
     struct choice c; /* large: not zeroed */
 
-    for (uint64_t i = 0; weir__slab_is_used(&space->slab) && i < WEIR__WINDOW_SLOTS; i++)
-        fetch_state(space, weir__slot_at(space, part->home.group, part->home.first + i));
+    bool large = weir__slab_is_used(&space->slab);
+
     c.n = c.reading.n = c.reading.bytes = 0;
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
+        if (large && i + AHEAD < WEIR__WINDOW_SLOTS)
+            fetch_state(space,
+                        weir__slot_at(space, part->home.group, part->home.first + i + AHEAD));
         void *slot = weir__slot_at(space, part->home.group, part->home.first + i);
         bool kept = weir__slot_is_kept(part, part->home.first + i);
         if (is_mine(slot, mine, n) || (kept && weir__load(slot) == 0)) /* or it is nobody's */

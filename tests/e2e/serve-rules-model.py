@@ -74,11 +74,10 @@ def loose(path):
     return resolved(path.lower().replace(b"\\", b"/"))[:2049].rstrip(b" \t\0/") + b"/"
 
 
-def as_url(uri, path):
-    """//x/login is /login on the host x; an escaped slash parts nothing."""
-    if uri[0] in "/\\":
-        path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
-    path = re.sub(rb"^[^/\\:]*:(?=/)", b"", path)
+def as_url(uri):
+    """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing."""
+    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split("[?#]", uri)[0].encode())
+    path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
     path = re.sub(rb"(?i)%2f|%5c", b"\x1f", path)
     return resolved(decoded(path).lower().replace(b"\\", b"/"))[:2049].rstrip(
         b" \t\0/\x1f").replace(b"\x1f", b"/") + b"/"
@@ -98,7 +97,7 @@ def facts(attributes):
         windows = loose(decoded(came))
         unbound = loose(without_parameters(decoded(came), rb"/\\"))
         cut = loose(decoded(came.split(b";")[0]))
-        url = as_url(out["uri"], came)
+        url = as_url(out["uri"])
         nginx = plain.lower().removesuffix(b"/") + b"/"
         out["loose"] = tomcat if tomcat == behind == unbound == cut and windows == url and \
             windows in (tomcat, nginx) else b"/../"

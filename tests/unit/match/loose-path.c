@@ -38,6 +38,8 @@ TEST(test_R1_pages_that_servers_served)
         { "Node, URL", "//x/login", "/login/" },
         { "Node, URL", "///api/login", "/login/" },
         { "Node, URL", "/\\/api/login", "/login/" },
+        { "Node, URL", "http:///x/login", "/login/" },
+        { "Node, URL", "http:////x/login", "/login/" },
         { "Node, URL", "/x%2fy/../login", "/login/" },
         { "PHP, parse_url", "//apI/%6cogin", "/login/" },
         { "PHP, parse_url", "//api;x/login", "/login/" },

@@ -378,7 +378,7 @@ bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int6
         return has_place(ask->priority, waiting, places);
     uint32_t step = weir__shed_step(ask->priority), lowest = weir__get(&r->fitting[user_class]);
     /* Of the next one a part fits, or all of it if the capacity is underrated. */
-    return step >= lowest || (step + 1 == lowest && waiting < PARTLY_MAX && 2 * waiting < places);
+    return step >= lowest || (step + 1 == lowest && waiting < PARTLY_MAX && 4 * waiting < places);
 }
 
 /* Closes a breaker that is no longer in the options. */

@@ -249,7 +249,7 @@ def test_D6_rules(program):
         publish(weir, r, RULES)
         with Agent(program, url(r), "a", copies=copies) as a:
             until("the first version", lambda: a.info().version == 1, 60)
-            publish(weir, r, RULES.replace("100", "5"))
+            publish(weir, r, RULES.replace("100/1s", "5/1h"))
             until("the second", lambda: a.info().version == 2, 60)
             assert [a("check ann 1") for _ in range(6)].count("limited") == 1
             publish(weir, r, RULES + "# bad\n")

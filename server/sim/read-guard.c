@@ -13,6 +13,8 @@
  */
 #include "server/sim/read-scenario.h"
 
+#include <string.h>
+
 enum { TARGET, PERCENTILE, CONCURRENCY, SHED, BREAKER, LEASE, MEMBERS };
 
 /* Only a queue that is written: the clients of a scenario do not ask to wait. */
@@ -30,6 +32,17 @@ static void take_queue(struct weir__guard_draft *draft, struct weir__sim_plan *p
         plan->waits[fits][p][c] =
             weir__draft_wait(draft, (int8_t)(p + WEIR_PRIORITY_MIN), (uint8_t)c, fits != 0);
     }
+}
+
+/* Permits by key are each user's: clients have no other attribute. */
+static void check_key(struct weir__reader *r, const struct weir__node *concurrency,
+                      const struct weir__guard_draft *draft)
+{
+    const char *key = draft->by_key.key;
+
+    if (key && strcmp(key, "{user}") != 0)
+        weir__say(r, concurrency, "in a scenario the key of concurrency must be \"{user}\"; found %s",
+                  weir__quote(key, strlen(key)).text);
 }
 
 void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
@@ -53,8 +66,10 @@ void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
     weir__sim_take_time(r, &m[LEASE], 10 * WEIR_MILLISECOND, 3600 * WEIR_SECOND,
                         &draft.options.lease);
     weir__read_flag(r, &m[SHED], &draft.options.shed);
-    if (m[CONCURRENCY].value)
+    if (m[CONCURRENCY].value) {
         weir__read_concurrency(r, m[CONCURRENCY].value, &draft);
+        check_key(r, m[CONCURRENCY].value, &draft);
+    }
     if (m[BREAKER].value)
         weir__read_breaker(r, m[BREAKER].value, &draft);
     plan->guard = draft.options;

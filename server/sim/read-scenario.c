@@ -203,6 +203,7 @@ static int read_text(struct weir__reader *r, struct weir__sim_plan *plan, struct
     struct weir__arena nodes = { 0 };
     struct weir__node *root = weir__yaml_read(&nodes, &r->report);
 
+    r->arena = &nodes;
     if (root)
         read_root(r, root, plan);
     else if (r->report.n == 0)

@@ -29,11 +29,11 @@ int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *b, weir_time
 /* From 1 to the factor in the first half, and back in the second. */
 static int64_t drift_of(const struct weir__sim_change *c, weir_time at)
 {
-    weir_time half = (c->to - c->from) / 2, gone = at - c->from;
-    weir_time part = gone < half ? gone : c->to - at;
+    weir_time length = c->to - c->from, gone = at - c->from;
+    weir_time part = gone < length - gone ? gone : length - gone;
 
     return WEIR__SIM_ONE +
-           (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * part / (half ? half : 1));
+           (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * 2 * part / length);
 }
 
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *b, weir_time at)

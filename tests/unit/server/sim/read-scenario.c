@@ -83,6 +83,8 @@ TEST(test_mistakes_are_named_with_their_place)
         { B "clients: [{ rate: 2x, retry: { on: [luck] } }]\n", "2:37:", "on cannot be 'luck'" },
         { B "clients: [{ rate: 900000/s }]\n", "2:10:", "too many" },
         { B C "guard: { breaker: { open_for: 1s } }\n", "3:", "never opens" },
+        { B C "guard: { concurrency: { max: 2, key: x } }\n", "3:", "without an attribute" },
+        { B C "guard: { concurrency: { max: 2, key: \"{ip}\" } }\n", "3:", "must be \"{user}\"" },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -96,6 +98,15 @@ TEST(test_mistakes_are_named_with_their_place)
             fail_msg("%s: not what was expected: %s, at %s", cases[i].text, error.text, place);
         assert_int_equal(plan.seed, 4711);
     }
+}
+
+TEST(test_L1_permits_of_each_user)
+{
+    struct weir_error error = { 0 };
+
+    if (parse(B C "guard: { concurrency: { max: 2, total: 9, key: \"{user}\" } }\n", &error))
+        fail_msg("%s", error.text);
+    assert_fields(plan, (guard.max, 9), (guard.max_per_key, 2));
 }
 
 TEST(test_the_scenarios_of_the_program_are_right)

@@ -64,6 +64,19 @@ TEST(test_changes_of_the_backend)
     assert_null(weir__sim_plan_find(b, WEIR__SIM_CHANGE_SILENT, 51 * S));
 }
 
+TEST(test_a_drift_of_any_length_goes_from_one_to_its_factor_and_back)
+{
+    struct weir__sim_backend_plan b = {
+        .changes = { { .kind = WEIR__SIM_CHANGE_DRIFT, .factor = WEIR__SIM_ONE / 100 } },
+        .n_changes = 1,
+    };
+
+    for (b.changes[0].to = 1; b.changes[0].to <= 5; b.changes[0].to++) {
+        for (weir_time at = 0; at < b.changes[0].to; at++)
+            assert_in_range(weir__sim_plan_slowness(&b, at), WEIR__SIM_ONE / 100, WEIR__SIM_ONE);
+    }
+}
+
 static void assert_near(double value, double wanted)
 {
     if (value < wanted - 0.01 || value > wanted + 0.01)

@@ -83,7 +83,7 @@ TEST(test_mistakes_are_named_with_their_place)
         { B "clients: [{ rate: 2x, retry: { on: [luck] } }]\n", "2:37:", "on cannot be 'luck'" },
         { B "clients: [{ rate: 900000/s }]\n", "2:10:", "too many" },
         { B C "guard: { breaker: { open_for: 1s } }\n", "3:", "never opens" },
-        { B C "guard: { concurrency: { max: 2, key: x } }\n", "3:", "without an attribute" },
+        { B C "guard: { concurrency: { max: 2, key: x } }\n", "3:", "must be \"{user}\"" },
         { B C "guard: { concurrency: { max: 2, key: \"{ip}\" } }\n", "3:", "must be \"{user}\"" },
     };
 

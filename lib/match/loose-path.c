@@ -11,7 +11,10 @@
  *     ; as ?              /login;/x is /login: fastify 4, and find-my-way
  *     as a URL            //x/login is /login with x as the host, http:/login is /login, and in
  *                         /x%2fy/../login the escaped slash is no slash: new URL(request.url, ...)
- *                         in Node, parse_url in PHP, Go, Apache in front of others
+ *                         in Node, parse_url in PHP, Go, Apache in front of others.  And a .. takes
+ *                         back an empty segment: /api//../login is /api/login
+ *     dots stay           /login/../x is within /login: handlers mounted there in Express, Django,
+ *                         Starlette and others, which resolve nothing
  *     as nginx            in lower case; always the last one
  *
  * Where they differ by more than a parameter at the end all such paths are one in keys: a client
@@ -51,7 +54,8 @@ static bool is_doubtful(const char *uri, size_t len)
 
     for (size_t at = 0; at + 16 < len; at += 16)
         is |= has_doubtful(weir__bytes_sixteen(uri + at));
-    return is || memchr(uri, '\0', len) != NULL || uri[0] != '/' || (len > 1 && uri[1] == '/');
+    return is || memchr(uri, '\0', len) != NULL || uri[0] != '/' || (len > 1 && uri[1] == '/') ||
+           (memmem(uri, len, "/.", 2) != NULL && !weir__uri_is_plain(uri, len));
 }
 
 /* From the URI as it came: of the plain path a long parameter may have driven out the rest.
@@ -107,10 +111,11 @@ static void add_readings(struct weir__facts *facts, struct weir__value *loose,
                              *decoded = add_reading(facts, uri, WEIR__DECODED),
                              *cut = add_reading(facts, uri, WEIR__CUT),
                              *url = add_reading(facts, uri, WEIR__URL),
+                             *dots = add_reading(facts, uri, WEIR__DOTS),
                              *nginx = add_lower(facts, plain);
 
     if (differ(tomcat, behind) || differ(tomcat, decoded) || differ(tomcat, cut) ||
-        differ(windows, url) || (differ(windows, nginx) && differ(windows, tomcat)))
+        differ(windows, url) || differ(windows, dots) || (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 

@@ -75,12 +75,20 @@ def loose(path):
 
 
 def as_url(uri):
-    """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing."""
+    """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing, and
+    .. takes back an empty part."""
     path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split("[?#]", uri)[0].encode())
     path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
-    path = re.sub(rb"(?i)%2f|%5c", b"\x1f", path)
-    return resolved(decoded(path).lower().replace(b"\\", b"/"))[:2049].rstrip(
-        b" \t\0/\x1f").replace(b"\x1f", b"/") + b"/"
+    path = decoded(re.sub(rb"(?i)%2f|%5c", b"\x1f", path)).lower().replace(b"\\", b"/")
+    parts = path.removeprefix(b"/").split(b"/")
+    path = resolved(b"/".join([part or b"\x1f" for part in parts[:-1]] + parts[-1:]))[:2049]
+    return re.sub(rb"[/\x1f]+", b"/", path.rstrip(b" \t\0/\x1f")) + b"/"
+
+
+def with_dots(path):
+    """As handlers have it that resolve nothing."""
+    parts = decoded(path).lower().replace(b"\\", b"/").split(b"/")
+    return (b"/" + b"/".join(filter(None, parts)))[:2049].rstrip(b" \t\0/") + b"/"
 
 
 def facts(attributes):
@@ -97,11 +105,11 @@ def facts(attributes):
         windows = loose(decoded(came))
         unbound = loose(without_parameters(decoded(came), rb"/\\"))
         cut = loose(decoded(came.split(b";")[0]))
-        url = as_url(out["uri"])
+        url, dots = as_url(out["uri"]), with_dots(came)
         nginx = plain.lower().removesuffix(b"/") + b"/"
-        out["loose"] = tomcat if tomcat == behind == unbound == cut and windows == url and \
+        out["loose"] = tomcat if tomcat == behind == unbound == cut and windows == url == dots and \
             windows in (tomcat, nginx) else b"/../"
-        out["exempt"] = {tomcat, behind, windows, unbound, cut, url}
+        out["exempt"] = {tomcat, behind, windows, unbound, cut, url, dots}
         out["readings"] = {*out["exempt"], nginx}
     for name, value in out.items():
         if name == "ip":
@@ -346,8 +354,8 @@ PATHS = ["/login", "/api/v1", "/api/v1/users", "/sale/7/buy", "/", "/a b", "/x;y
          "/static/app.css", "/\u00fcn\u00ef"]
 SPELLINGS = [
     "%s", "/%s", "/zz/..%s", "%s?a=/../b", "%s#x", "http://h:1%s", "%s/", "%s//", "%s;j=1", "%s%%20",
-    "%s%%00", "%s/..", "%s/x/..", "/x/..;%s", "/x/;y/..%s", "%s/;x", "%s%%2e", "%s%%3f", "x%s",
-    "%s\\..\\x", "/x;" + 2100 * "a" + "/..;%s", "/" + 2040 * "b" + "/..%s"]
+    "%s%%00", "%s/..", "%s/x/..", "/x//..%s", "%s//..", "%s/../x", "/x/..;%s", "/x/;y/..%s", "%s/;x",
+    "%s%%2e", "%s%%3f", "x%s", "%s\\..\\x", "/x;" + 2100 * "a" + "/..;%s", "/" + 2040 * "b" + "/..%s"]
 FOLDS = [str, str, str.upper, lambda p: p.replace("/", "%2f"), lambda p: p.replace("a", "%2561"),
          lambda p: p.replace("o", "%6F"), lambda p: p.replace("/", "/./")]
 VALUES = {

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "match/address.h"
+#include "match/values.h"
 
 #define SHOWN(p) weir__quote((p)->text, (p)->len).text
 
@@ -154,6 +155,37 @@ static void doubt_below(const struct weir__doubting *r, const struct weir__condi
                     SHOWN(p), len - 1, p->text, len, p->text);
 }
 
+/* The same with no part for the first two stars, as other globs have it; false: it is there. */
+static bool lacks_short(const struct weir__condition *c, const struct weir__pattern *p,
+                        char out[128])
+{
+    const char *stars = strstr(p->text, "/**/");
+
+    if (p->kind != WEIR__GLOB || stars == NULL || p->len >= 128)
+        return false;
+    snprintf(out, 128, "%.*s%s", (int)(stars - p->text), p->text, stars + 3);
+    for (size_t i = 0; i < c->n; i++) {
+        const char *other = c->patterns[i].text;
+        if (c->patterns[i].kind > WEIR__GLOB || strcmp(other, out) == 0 ||
+            weir__glob_match(other, strlen(other), out, strlen(out), true))
+            return false;
+    }
+    return true;
+}
+
+/* **, which others take for no part at all as well. */
+static void doubt_between(const struct weir__doubting *r, const struct weir__condition *c,
+                          const struct weir__pattern *p)
+{
+    char below[128];
+
+    if (lacks_short(c, p, below))
+        weir__doubt(r, c->mark,
+                    "%s does not match '%s': ** stands for one part at least here; write [\"%s\", "
+                    "\"%s\"], or { glob: \"%s\" } if that is meant",
+                    SHOWN(p), below, below, p->text, p->text);
+}
+
 static void doubt_uri(const struct weir__doubting *r, const struct weir__condition *c,
                       const struct weir__pattern *p)
 {
@@ -162,8 +194,10 @@ static void doubt_uri(const struct weir__doubting *r, const struct weir__conditi
     if (p->stated && p->kind == WEIR__PREFIX && memchr(p->text, '*', p->len))
         weir__doubt(r, c->mark, "the * in the prefix %s is compared as it stands; write a glob",
                     SHOWN(p));
-    if (!p->stated && !doubt_syntax(r, c, p))
+    if (!p->stated && !doubt_syntax(r, c, p)) {
         doubt_below(r, c, p);
+        doubt_between(r, c, p);
+    }
 }
 
 /* ---------------------------------------------------------------- methods ---- */

@@ -11,8 +11,10 @@
  *     ; as ?              /login;/x is /login: fastify 4, and find-my-way
  *     as a URL            //x/login is /login with x as the host, http:/login is /login, and in
  *                         /x%2fy/../login the escaped slash is no slash: new URL(request.url, ...)
- *                         in Node, parse_url in PHP, Go, Apache in front of others.  And a .. takes
- *                         back an empty segment: /api//../login is /api/login
+ *                         in Node, parse_url in PHP, Go, Apache in front of others
+ *     ... strictly        and /api//../login is /api/login, since .. takes back the empty segment:
+ *                         new URL, Hono
+ *     as Jetty            the same without hosts: //api/login//.. is /api/login, and Undertow
  *     dots stay           /login/../x is within /login: handlers mounted there in Express, Django,
  *                         Starlette and others, which resolve nothing
  *     as nginx            in lower case; always the last one
@@ -111,11 +113,14 @@ static void add_readings(struct weir__facts *facts, struct weir__value *loose,
                              *decoded = add_reading(facts, uri, WEIR__DECODED),
                              *cut = add_reading(facts, uri, WEIR__CUT),
                              *url = add_reading(facts, uri, WEIR__URL),
+                             *strictly = add_reading(facts, uri, WEIR__URL_STRICTLY),
+                             *jetty = add_reading(facts, uri, WEIR__JETTY),
                              *dots = add_reading(facts, uri, WEIR__DOTS),
                              *nginx = add_lower(facts, plain);
 
     if (differ(tomcat, behind) || differ(tomcat, decoded) || differ(tomcat, cut) ||
-        differ(windows, url) || differ(windows, dots) || (differ(windows, nginx) && differ(windows, tomcat)))
+        differ(tomcat, jetty) || differ(windows, url) || differ(windows, strictly) ||
+        differ(windows, dots) || (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 

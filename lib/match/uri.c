@@ -256,6 +256,20 @@ static size_t skip_url_host(const char *uri, size_t len)
     return at;
 }
 
+static bool is_url(enum weir__path_reader reader)
+{
+    return reader == WEIR__URL || reader == WEIR__URL_STRICTLY;
+}
+
+static size_t skip_to_path(const char *uri, size_t len, enum weir__path_reader reader)
+{
+    size_t begin = reader == WEIR__BEHIND_NGINX ? 0
+                   : is_url(reader)             ? skip_url_host(uri, len)
+                                                : skip_host(uri, len);
+
+    return begin == 0 && reader == WEIR__JETTY ? skip_scheme(uri, len) : begin;
+}
+
 /* Slashes that parted nothing, and the empty segments between others. */
 static size_t join_slashes(char *out, size_t len)
 {
@@ -274,18 +288,25 @@ static size_t end_loosely(char *out, size_t len, enum weir__path_reader reader)
 {
     while (len > 0 && (out[len - 1] == '/' || (unsigned char)out[len - 1] <= ' '))
         len--;
-    if (reader == WEIR__URL)
+    if (is_url(reader) || reader == WEIR__JETTY)
         len = join_slashes(out, len);
     out[len++] = '/';
     return len;
 }
 
-/* An escaped slash is a byte as others; between two slashes is a segment, for .. to take back. */
-static void put_url_slash(struct path *p, bool escaped, bool first)
+static void put_loosely(struct path *p, char c, bool escaped, bool first,
+                        enum weir__path_reader reader)
 {
-    if (escaped || (p->n == 0 && !first))
+    bool empty = is_slash(c) && p->n == 0 && !first;
+
+    if (!is_slash(c)) {
+        put_byte(p, small(c));
+        return;
+    }
+    if ((escaped && is_url(reader)) ||
+        (empty && (reader == WEIR__URL_STRICTLY || reader == WEIR__JETTY)))
         put_byte(p, NO_SLASH);
-    if (!escaped)
+    if (!escaped || !is_url(reader))
         put_slash(p);
 }
 
@@ -299,9 +320,7 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
                       .dots = true,
                       .keeps = reader == WEIR__DOTS };
     bool plain = reader == WEIR__BEHIND_NGINX, parameter = false;
-    size_t begin = plain                 ? 0
-                   : reader == WEIR__URL ? skip_url_host(uri, len)
-                                         : skip_host(uri, len);
+    size_t begin = skip_to_path(uri, len, reader);
 
     out[0] = '/';
     for (size_t at = begin; at < len && (plain || (uri[at] != '?' && uri[at] != '#')) &&
@@ -310,16 +329,11 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
         char c = plain ? uri[at++] : next_byte(uri, len, &at);
         if (reader == WEIR__DECODED)
             parameter = !is_slash(c) && (parameter || c == ';');
-        else if (!escaped && (reader == WEIR__TOMCAT || plain))
+        else if (!escaped && (reader == WEIR__TOMCAT || reader == WEIR__JETTY || plain))
             parameter = c != '/' && (parameter || c == ';');
         if (parameter)
             continue;
-        if (!is_slash(c))
-            put_byte(&p, small(c));
-        else if (reader == WEIR__URL)
-            put_url_slash(&p, escaped, first);
-        else
-            put_slash(&p);
+        put_loosely(&p, c, escaped, first, reader);
     }
     end_segment(&p);
     return end_loosely(out, p.len, reader);

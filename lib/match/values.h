@@ -34,8 +34,9 @@ enum weir__path_reader {
     WEIR__WINDOWS,      /* parameters stay */
     WEIR__DECODED,      /* escapes go first; a backslash ends a parameter too */
     WEIR__CUT,          /* a ; ends the path */
-    WEIR__URL,          /* parameters stay; //x at the start is a host, %2f is no slash to ..,
-                           and .. takes back an empty segment */
+    WEIR__URL,          /* parameters stay; //x at the start is a host, %2f is no slash to .. */
+    WEIR__URL_STRICTLY, /* and .. takes back an empty segment: // is two slashes */
+    WEIR__JETTY,        /* the same of Tomcat's */
     WEIR__DOTS          /* parameters and dots stay */
 };
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,

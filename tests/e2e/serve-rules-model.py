@@ -74,15 +74,25 @@ def loose(path):
     return resolved(path.lower().replace(b"\\", b"/"))[:2049].rstrip(b" \t\0/") + b"/"
 
 
-def as_url(uri):
-    """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing, and
-    .. takes back an empty part."""
-    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split("[?#]", uri)[0].encode())
-    path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
-    path = decoded(re.sub(rb"(?i)%2f|%5c", b"\x1f", path)).lower().replace(b"\\", b"/")
+def with_empty(path):
+    """.. takes back an empty part as any other."""
     parts = path.removeprefix(b"/").split(b"/")
     path = resolved(b"/".join([part or b"\x1f" for part in parts[:-1]] + parts[-1:]))[:2049]
     return re.sub(rb"[/\x1f]+", b"/", path.rstrip(b" \t\0/\x1f")) + b"/"
+
+
+def as_url(uri, resolve):
+    """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing."""
+    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split("[?#]", uri)[0].encode())
+    path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
+    path = re.sub(rb"(?i)%2f|%5c", b"\x1f", path)
+    path = resolve(decoded(path).lower().replace(b"\\", b"/"))[:2049]
+    return re.sub(rb"[/\x1f]+", b"/", path.rstrip(b" \t\0/\x1f")) + b"/"
+
+
+def as_jetty(path):
+    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", path)
+    return with_empty(decoded(without_parameters(path)).lower().replace(b"\\", b"/"))
 
 
 def with_dots(path):
@@ -105,11 +115,12 @@ def facts(attributes):
         windows = loose(decoded(came))
         unbound = loose(without_parameters(decoded(came), rb"/\\"))
         cut = loose(decoded(came.split(b";")[0]))
-        url, dots = as_url(out["uri"]), with_dots(came)
+        url, strictly = as_url(out["uri"], resolved), as_url(out["uri"], with_empty)
+        jetty, dots = as_jetty(came), with_dots(came)
         nginx = plain.lower().removesuffix(b"/") + b"/"
-        out["loose"] = tomcat if tomcat == behind == unbound == cut and windows == url == dots and \
-            windows in (tomcat, nginx) else b"/../"
-        out["exempt"] = {tomcat, behind, windows, unbound, cut, url, dots}
+        out["loose"] = tomcat if tomcat == behind == unbound == cut == jetty and \
+            windows == url == strictly == dots and windows in (tomcat, nginx) else b"/../"
+        out["exempt"] = {tomcat, behind, windows, unbound, cut, url, strictly, jetty, dots}
         out["readings"] = {*out["exempt"], nginx}
     for name, value in out.items():
         if name == "ip":

@@ -133,7 +133,8 @@ static bool covers(const struct weir__rule_draft *a, const struct weir__rule_dra
 {
     return a->mode == WEIR_ENFORCE && b->mode == WEIR_ENFORCE && strcmp(a->key, b->key) == 0 &&
            a->cost == 1 && b->cost == 1 && !a->cost_attribute && !b->cost_attribute &&
-           a->fleet == b->fleet && (a->loose == b->loose || is_without_path(a)) && !is_stricter(b, a) &&
+           a->fleet == b->fleet && (a->loose == b->loose || is_without_path(a)) &&
+           !is_stricter(b, a) &&
            ((a->excepts == 0 && is_wider(a, b)) ||
             (are_same(a->match, a->matches, b->match, b->matches) &&
              are_same(a->except, a->excepts, b->except, b->excepts)));

@@ -590,8 +590,7 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
     if (number && value->kind == WEIR__JSON_STRING && arg->choices == NULL)
         return wrong(call, arg, "a string");
     if (is_inner(arg) || value->kind == WEIR__JSON_EMPTY ||
-        (arg->kind == WEIR__ARG_SWITCH && !is_bool) ||
-        (text && value->kind != WEIR__JSON_STRING))
+        (arg->kind == WEIR__ARG_SWITCH && !is_bool) || (text && value->kind != WEIR__JSON_STRING))
         return wrong_text(call, arg, span);
     return take(call, arg, span);
 }

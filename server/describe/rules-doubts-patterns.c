@@ -12,7 +12,6 @@
 
 #include "base/base.h"
 #include "match/address.h"
-#include "match/values.h"
 
 #define SHOWN(p) weir__quote((p)->text, (p)->len).text
 
@@ -164,12 +163,11 @@ static bool lacks_short(const struct weir__condition *c, const struct weir__patt
     if (p->kind != WEIR__GLOB || stars == NULL || p->len >= 128)
         return false;
     snprintf(out, 128, "%.*s%s", (int)(stars - p->text), p->text, stars + 3);
-    for (size_t i = 0; i < c->n; i++) {
-        const char *other = c->patterns[i].text;
-        if (c->patterns[i].kind > WEIR__GLOB || strcmp(other, out) == 0 ||
-            weir__glob_match(other, strlen(other), out, strlen(out), true))
+    const struct weir__pattern below = { strpbrk(out, "*?") ? WEIR__GLOB : WEIR__EXACT, out,
+                                         strlen(out), true };
+    for (size_t i = 0; i < c->n; i++)
+        if (weir__pattern_is_within(&below, &c->patterns[i]))
             return false;
-    }
     return true;
 }
 

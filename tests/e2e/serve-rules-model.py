@@ -365,8 +365,9 @@ PATHS = ["/login", "/api/v1", "/api/v1/users", "/sale/7/buy", "/", "/a b", "/x;y
          "/static/app.css", "/\u00fcn\u00ef"]
 SPELLINGS = [
     "%s", "/%s", "/zz/..%s", "%s?a=/../b", "%s#x", "http://h:1%s", "%s/", "%s//", "%s;j=1", "%s%%20",
-    "%s%%00", "%s/..", "%s/x/..", "/x//..%s", "%s//..", "%s/../x", "/x/..;%s", "/x/;y/..%s", "%s/;x",
-    "%s%%2e", "%s%%3f", "x%s", "%s\\..\\x", "/x;" + 2100 * "a" + "/..;%s", "/" + 2040 * "b" + "/..%s"]
+    "%s%%00", "%s/..", "%s/x/..", "/x//..%s", "%s//..", "%s/../x", "/x/..;%s", "/x/;y/..%s",
+    "%s/;x", "%s%%2e", "%s%%3f", "x%s", "%s\\..\\x", "/x;" + 2100 * "a" + "/..;%s",
+    "/" + 2040 * "b" + "/..%s"]
 FOLDS = [str, str, str.upper, lambda p: p.replace("/", "%2f"), lambda p: p.replace("a", "%2561"),
          lambda p: p.replace("o", "%6F"), lambda p: p.replace("/", "/./")]
 VALUES = {

@@ -48,6 +48,16 @@ static bool has_doubtful(weir__bytes v)
     return weir__bytes_bits(marks) != 0;
 }
 
+static bool has_dots(const char *uri, const char *end)
+{
+    const char *at = uri;
+
+    for (; (at = memchr(at, '.', (size_t)(end - at))) != NULL; at++)
+        if (at > uri && at[-1] == '/' && (end - at == 1 || at[1] == '.' || at[1] == '/'))
+            return true;
+    return false;
+}
+
 static bool is_doubtful(const char *uri, size_t len)
 {
     bool is = has_doubtful(
@@ -57,7 +67,7 @@ static bool is_doubtful(const char *uri, size_t len)
     for (size_t at = 0; at + 16 < len; at += 16)
         is |= has_doubtful(weir__bytes_sixteen(uri + at));
     return is || memchr(uri, '\0', len) != NULL || uri[0] != '/' || (len > 1 && uri[1] == '/') ||
-           (memmem(uri, len, "/.", 2) != NULL && !weir__uri_is_plain(uri, len));
+           has_dots(uri, uri + len);
 }
 
 /* From the URI as it came: of the plain path a long parameter may have driven out the rest.

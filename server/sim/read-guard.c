@@ -41,7 +41,8 @@ static void check_key(struct weir__reader *r, const struct weir__node *concurren
     const char *key = draft->by_key.key;
 
     if (key && strcmp(key, "{user}") != 0)
-        weir__say(r, concurrency, "in a scenario the key of concurrency must be \"{user}\"; found %s",
+        weir__say(r, concurrency,
+                  "in a scenario the key of concurrency must be \"{user}\"; found %s",
                   weir__quote(key, strlen(key)).text);
 }
 

@@ -32,8 +32,7 @@ static int64_t drift_of(const struct weir__sim_change *c, weir_time at)
     weir_time length = c->to - c->from, gone = at - c->from;
     weir_time part = gone < length - gone ? gone : length - gone;
 
-    return WEIR__SIM_ONE +
-           (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * 2 * part / length);
+    return WEIR__SIM_ONE + (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * 2 * part / length);
 }
 
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *b, weir_time at)

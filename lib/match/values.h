@@ -27,7 +27,7 @@ bool weir__uri_is_plain(const char *uri, size_t len);
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 
 /* The same loosely: in lower case, without path parameters, with one slash at the end in the place
- * of all slashes and blanks there; len + 2 bytes are enough. */
+ * of all slashes and blanks there; len + 2 bytes are enough, unless empty segments count. */
 enum weir__path_reader {
     WEIR__TOMCAT,
     WEIR__BEHIND_NGINX, /* Tomcat there: the path is plain */

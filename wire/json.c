@@ -397,7 +397,8 @@ static void close_container(struct walk *w)
 /* Sets *more if a value must follow: a container that is not empty. */
 static bool open_container(struct walk *w, bool *more)
 {
-    bool object = *w->at == '{';
+    const char *begin = w->at;
+    bool object = *begin == '{';
 
     if (w->depth == WEIR__JSON_DEPTH)
         return wrong(w, w->at, "no more than " WEIR__DIGITS(WEIR__JSON_DEPTH) " levels");
@@ -410,7 +411,7 @@ static bool open_container(struct walk *w, bool *more)
     if (*more)
         return begin_item(w);
     close_container(w);
-    return true;
+    return w->depth == 0 || call(w, WEIR__JSON_EMPTY, begin, (size_t)(w->at - begin));
 }
 
 static bool read_value(struct walk *w, bool *more)

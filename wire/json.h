@@ -1,8 +1,8 @@
 /* json.h -- JSON, read in place: no malloc, no tree, no recursion.
  *
  * weir__json_walk goes through a text and calls back for every scalar with the path to it
- * ("request.headers.host").  Strict: RFC 8259 and UTF-8, at most WEIR__JSON_DEPTH levels.  A
- * duplicate key calls back twice; an empty object or array not at all.
+ * ("request.headers.host"), and for every empty object and array within another.  Strict: RFC 8259
+ * and UTF-8, at most WEIR__JSON_DEPTH levels.  A duplicate key calls back twice.
  */
 #ifndef WEIR_WIRE_JSON_H
 #define WEIR_WIRE_JSON_H
@@ -20,7 +20,8 @@ enum weir__json_kind {
     WEIR__JSON_NUMBER,
     WEIR__JSON_TRUE,
     WEIR__JSON_FALSE,
-    WEIR__JSON_NULL
+    WEIR__JSON_NULL,
+    WEIR__JSON_EMPTY /* {} or [] */
 };
 
 struct weir__json_value {

@@ -12,6 +12,11 @@
  *     as a URL            //x/login is /login with x as the host, http:/login is /login, and in
  *                         /x%2fy/../login the escaped slash is no slash: new URL(request.url, ...)
  *                         in Node, parse_url in PHP, Go, Apache in front of others
+ *     ... strictly        and /api//../login is /api/login, since .. takes back the empty segment:
+ *                         new URL, Hono
+ *     as Jetty            the same without hosts: //api/login//.. is /api/login, and Undertow
+ *     dots stay           /login/../x is within /login: handlers mounted there in Express, Django,
+ *                         Starlette and others, which resolve nothing
  *     as nginx            in lower case; always the last one
  *
  * Where they differ by more than a parameter at the end all such paths are one in keys: a client
@@ -43,6 +48,16 @@ static bool has_doubtful(weir__bytes v)
     return weir__bytes_bits(marks) != 0;
 }
 
+static bool has_dots(const char *uri, const char *end)
+{
+    const char *at = uri;
+
+    for (; (at = memchr(at, '.', (size_t)(end - at))) != NULL; at++)
+        if (at > uri && at[-1] == '/' && (end - at == 1 || at[1] == '.' || at[1] == '/'))
+            return true;
+    return false;
+}
+
 static bool is_doubtful(const char *uri, size_t len)
 {
     bool is = has_doubtful(
@@ -51,7 +66,8 @@ static bool is_doubtful(const char *uri, size_t len)
 
     for (size_t at = 0; at + 16 < len; at += 16)
         is |= has_doubtful(weir__bytes_sixteen(uri + at));
-    return is || memchr(uri, '\0', len) != NULL || uri[0] != '/' || (len > 1 && uri[1] == '/');
+    return is || memchr(uri, '\0', len) != NULL || uri[0] != '/' || (len > 1 && uri[1] == '/') ||
+           has_dots(uri, uri + len);
 }
 
 /* From the URI as it came: of the plain path a long parameter may have driven out the rest.
@@ -107,10 +123,14 @@ static void add_readings(struct weir__facts *facts, struct weir__value *loose,
                              *decoded = add_reading(facts, uri, WEIR__DECODED),
                              *cut = add_reading(facts, uri, WEIR__CUT),
                              *url = add_reading(facts, uri, WEIR__URL),
+                             *strictly = add_reading(facts, uri, WEIR__URL_STRICTLY),
+                             *jetty = add_reading(facts, uri, WEIR__JETTY),
+                             *dots = add_reading(facts, uri, WEIR__DOTS),
                              *nginx = add_lower(facts, plain);
 
     if (differ(tomcat, behind) || differ(tomcat, decoded) || differ(tomcat, cut) ||
-        differ(windows, url) || (differ(windows, nginx) && differ(windows, tomcat)))
+        differ(tomcat, jetty) || differ(windows, url) || differ(windows, strictly) ||
+        differ(windows, dots) || (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 

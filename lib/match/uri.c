@@ -116,6 +116,7 @@ struct path {
     size_t segment; /* where the last segment that is kept begins: always behind a slash */
     size_t n;       /* bytes of the current segment */
     bool dots;      /* they are all dots */
+    bool keeps;     /* .. stays */
     bool behind;    /* it begins beyond the bytes kept, ... */
     size_t others;  /* ... and so do this many before it */
 };
@@ -155,7 +156,7 @@ static void end_segment(struct path *p)
 {
     bool up = p->dots && p->n == 2;
 
-    if (!p->dots || p->n > 2)
+    if (!p->dots || p->n > 2 || p->keeps)
         return;
     drop_segment(p);
     if (up)
@@ -255,43 +256,84 @@ static size_t skip_url_host(const char *uri, size_t len)
     return at;
 }
 
+static bool is_url(enum weir__path_reader reader)
+{
+    return reader == WEIR__URL || reader == WEIR__URL_STRICTLY;
+}
+
+static size_t skip_to_path(const char *uri, size_t len, enum weir__path_reader reader)
+{
+    size_t begin = reader == WEIR__BEHIND_NGINX ? 0
+                   : is_url(reader)             ? skip_url_host(uri, len)
+                                                : skip_host(uri, len);
+
+    return begin == 0 && reader == WEIR__JETTY ? skip_scheme(uri, len) : begin;
+}
+
+/* Slashes that parted nothing, and the empty segments between others. */
+static size_t join_slashes(char *out, size_t len)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = (char)(out[i] == NO_SLASH ? '/' : out[i]);
+        if (c != '/' || kept == 0 || out[kept - 1] != '/')
+            out[kept++] = c;
+    }
+    return kept;
+}
+
 /* Blanks and slashes at the end become one slash. */
 static size_t end_loosely(char *out, size_t len, enum weir__path_reader reader)
 {
     while (len > 0 && (out[len - 1] == '/' || (unsigned char)out[len - 1] <= ' '))
         len--;
-    for (size_t i = 0; reader == WEIR__URL && i < len; i++)
-        out[i] = out[i] == NO_SLASH ? '/' : out[i];
+    if (is_url(reader) || reader == WEIR__JETTY)
+        len = join_slashes(out, len);
     out[len++] = '/';
     return len;
+}
+
+static void put_loosely(struct path *p, char c, bool escaped, bool first,
+                        enum weir__path_reader reader)
+{
+    bool empty = is_slash(c) && p->n == 0 && !first;
+
+    if (!is_slash(c)) {
+        put_byte(p, small(c));
+        return;
+    }
+    if ((escaped && is_url(reader)) ||
+        (empty && (reader == WEIR__URL_STRICTLY || reader == WEIR__JETTY)))
+        put_byte(p, NO_SLASH);
+    if (!escaped || !is_url(reader))
+        put_slash(p);
 }
 
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
                        size_t size)
 {
-    struct path p = { .out = out, .size = size - 1, .len = 1, .segment = 1, .dots = true };
+    struct path p = { .out = out,
+                      .size = size - 1,
+                      .len = 1,
+                      .segment = 1,
+                      .dots = true,
+                      .keeps = reader == WEIR__DOTS };
     bool plain = reader == WEIR__BEHIND_NGINX, parameter = false;
+    size_t begin = skip_to_path(uri, len, reader);
 
     out[0] = '/';
-    for (size_t at = plain                 ? 0
-                     : reader == WEIR__URL ? skip_url_host(uri, len)
-                                           : skip_host(uri, len);
-         at < len && (plain || (uri[at] != '?' && uri[at] != '#')) &&
-         (reader != WEIR__CUT || uri[at] != ';');) {
-        bool escaped = !plain && uri[at] == '%';
+    for (size_t at = begin; at < len && (plain || (uri[at] != '?' && uri[at] != '#')) &&
+                            (reader != WEIR__CUT || uri[at] != ';');) {
+        bool first = at == begin, escaped = !plain && uri[at] == '%';
         char c = plain ? uri[at++] : next_byte(uri, len, &at);
         if (reader == WEIR__DECODED)
             parameter = !is_slash(c) && (parameter || c == ';');
-        else if (!escaped && (reader == WEIR__TOMCAT || plain))
+        else if (!escaped && (reader == WEIR__TOMCAT || reader == WEIR__JETTY || plain))
             parameter = c != '/' && (parameter || c == ';');
         if (parameter)
             continue;
-        if (!is_slash(c))
-            put_byte(&p, small(c));
-        else if (escaped && reader == WEIR__URL)
-            put_byte(&p, NO_SLASH);
-        else
-            put_slash(&p);
+        put_loosely(&p, c, escaped, first, reader);
     }
     end_segment(&p);
     return end_loosely(out, p.len, reader);

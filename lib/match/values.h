@@ -27,14 +27,17 @@ bool weir__uri_is_plain(const char *uri, size_t len);
 size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 
 /* The same loosely: in lower case, without path parameters, with one slash at the end in the place
- * of all slashes and blanks there; len + 2 bytes are enough. */
+ * of all slashes and blanks there; len + 2 bytes are enough, unless empty segments count. */
 enum weir__path_reader {
     WEIR__TOMCAT,
     WEIR__BEHIND_NGINX, /* Tomcat there: the path is plain */
     WEIR__WINDOWS,      /* parameters stay */
     WEIR__DECODED,      /* escapes go first; a backslash ends a parameter too */
     WEIR__CUT,          /* a ; ends the path */
-    WEIR__URL           /* parameters stay; //x at the start is a host, %2f is no slash to .. */
+    WEIR__URL,          /* parameters stay; //x at the start is a host, %2f is no slash to .. */
+    WEIR__URL_STRICTLY, /* and .. takes back an empty segment: // is two slashes */
+    WEIR__JETTY,        /* the same of Tomcat's */
+    WEIR__DOTS          /* parameters and dots stay */
 };
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
                        size_t size);

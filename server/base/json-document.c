@@ -37,6 +37,8 @@ static bool gather(void *context, const struct weir__json_value *value)
 {
     struct gathering *g = context;
 
+    if (value->kind == WEIR__JSON_EMPTY)
+        return true;
     if (g->scalars) {
         const char *path = copy(g, value->path, value->path_len);
         g->scalars[g->n] = (struct weir__scalar){ path, copy(g, value->text, value->len),

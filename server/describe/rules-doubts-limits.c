@@ -113,12 +113,28 @@ static bool is_stricter(const struct weir__rule_draft *b, const struct weir__rul
            (b->fleet && (a->when_alone != b->when_alone || a->within != b->within));
 }
 
+static bool has_path(const struct weir__condition *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (weir__attribute_is_path(c[i].attribute))
+            return true;
+    return false;
+}
+
+/* Whether paths: loose changes nothing about it. */
+static bool is_without_path(const struct weir__rule_draft *a)
+{
+    return !has_path(a->match, a->matches) && !has_path(a->except, a->excepts) &&
+           strstr(a->key, "{uri") == NULL;
+}
+
 /* Whether a applies to all that b applies to, and counts it alike. */
 static bool covers(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
 {
     return a->mode == WEIR_ENFORCE && b->mode == WEIR_ENFORCE && strcmp(a->key, b->key) == 0 &&
            a->cost == 1 && b->cost == 1 && !a->cost_attribute && !b->cost_attribute &&
-           a->fleet == b->fleet && a->loose == b->loose && !is_stricter(b, a) &&
+           a->fleet == b->fleet && (a->loose == b->loose || is_without_path(a)) &&
+           !is_stricter(b, a) &&
            ((a->excepts == 0 && is_wider(a, b)) ||
             (are_same(a->match, a->matches, b->match, b->matches) &&
              are_same(a->except, a->excepts, b->except, b->excepts)));

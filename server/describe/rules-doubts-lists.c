@@ -105,6 +105,11 @@ static void doubt_values(const struct weir__doubting *r, const struct weir__list
                         weir__quote(text, strlen(text)).text);
             return;
         }
+        if (path && text[1] != '\0' && text[strlen(text) - 1] == '/') {
+            weir__doubt(r, list->mark, "%s is that page alone; for all below it write a rule",
+                        weir__quote(text, strlen(text)).text);
+            return;
+        }
         if (agent && strpbrk(text, "/ -") == NULL) {
             weir__doubt(r, list->mark,
                         "only a client that says nothing but %s is on it; for all that have it in "

@@ -60,6 +60,9 @@ static const char *const foreign[][2] = {
     { "acceptlanguage", "header.accept-language" },
     { "contenttype", "header.content-type" },
     { "requestip", "ip" },
+    { "statuscode", "status" },
+    { "responsestatus", "status" },
+    { "response.status", "status" },
     { "reqip", "ip" },
     /* Forward auth reads these itself, and they are no attributes then. */
     { "header.host", "host" },
@@ -98,13 +101,21 @@ static const char *meant_by_foreign(const char *name, size_t len)
 static bool doubt_family(const struct weir__doubting *r, struct weir__mark mark, const char *name,
                          size_t len)
 {
-    bool arg = len > 5 && memcmp(name, "args.", 5) == 0;
+    static const char *const families[][2] = { { "args.", "arg.NAME" },
+                                               { "query.", "arg.NAME" },
+                                               { "param.", "arg.NAME" },
+                                               { "params.", "arg.NAME" },
+                                               { "cookies.", "cookie.NAME" } };
 
-    if (!arg && !(len > 8 && memcmp(name, "cookies.", 8) == 0))
-        return false;
-    weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text,
-                arg ? "arg.NAME" : "cookie.NAME");
-    return true;
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        size_t n = strlen(families[i][0]);
+        if (len <= n || memcmp(name, families[i][0], n) != 0)
+            continue;
+        weir__doubt(r, mark, "attribute %s; did you mean %s?", weir__quote(name, len).text,
+                    families[i][1]);
+        return true;
+    }
+    return false;
 }
 
 /* x-plan, Header.x-plan, headers.x-plan and http_x_plan are header.x-plan; no header that passes

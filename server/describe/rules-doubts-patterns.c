@@ -154,6 +154,36 @@ static void doubt_below(const struct weir__doubting *r, const struct weir__condi
                     SHOWN(p), len - 1, p->text, len, p->text);
 }
 
+/* The same with no part for the first two stars, as other globs have it; false: it is there. */
+static bool lacks_short(const struct weir__condition *c, const struct weir__pattern *p,
+                        char out[128])
+{
+    const char *stars = strstr(p->text, "/**/");
+
+    if (p->kind != WEIR__GLOB || stars == NULL || p->len >= 128)
+        return false;
+    snprintf(out, 128, "%.*s%s", (int)(stars - p->text), p->text, stars + 3);
+    const struct weir__pattern below = { strpbrk(out, "*?") ? WEIR__GLOB : WEIR__EXACT, out,
+                                         strlen(out), true };
+    for (size_t i = 0; i < c->n; i++)
+        if (weir__pattern_is_within(&below, &c->patterns[i]))
+            return false;
+    return true;
+}
+
+/* **, which others take for no part at all as well. */
+static void doubt_between(const struct weir__doubting *r, const struct weir__condition *c,
+                          const struct weir__pattern *p)
+{
+    char below[128];
+
+    if (lacks_short(c, p, below))
+        weir__doubt(r, c->mark,
+                    "%s does not match '%s': ** stands for one part at least here; write [\"%s\", "
+                    "\"%s\"], or { glob: \"%s\" } if that is meant",
+                    SHOWN(p), below, below, p->text, p->text);
+}
+
 static void doubt_uri(const struct weir__doubting *r, const struct weir__condition *c,
                       const struct weir__pattern *p)
 {
@@ -162,8 +192,10 @@ static void doubt_uri(const struct weir__doubting *r, const struct weir__conditi
     if (p->stated && p->kind == WEIR__PREFIX && memchr(p->text, '*', p->len))
         weir__doubt(r, c->mark, "the * in the prefix %s is compared as it stands; write a glob",
                     SHOWN(p));
-    if (!p->stated && !doubt_syntax(r, c, p))
+    if (!p->stated && !doubt_syntax(r, c, p)) {
         doubt_below(r, c, p);
+        doubt_between(r, c, p);
+    }
 }
 
 /* ---------------------------------------------------------------- methods ---- */

@@ -224,6 +224,11 @@ static void doubt_part(const struct weir__doubting *r, const struct weir__rule_d
     const struct weir__condition *except = condition_on(rule->except, rule->excepts, name);
     bool matched = condition_on(rule->match, rule->matches, name) != NULL;
 
+    if (part->fallback && weir__attribute_is_address(part->fallback))
+        weir__doubt(r, rule->mark,
+                    "the default of {%s|%s} is the text '%s', not the attribute: all requests "
+                    "without %s share one key; write {ip}:{%s|none} to tell them apart",
+                    name, part->fallback, part->fallback, name, name);
     if (weir__attribute_is_address(name) && (part->prefix4 == 0 || part->prefix6 == 0))
         weir__doubt(r, rule->mark, "{%s/0} is one key for all clients of that kind of address",
                     name);
@@ -258,6 +263,7 @@ static void doubt_defaults(const struct weir__doubting *r, const struct weir__ru
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->parts[i].fallback == NULL || is_known_to_proxies(t->parts[i].attribute) ||
+            weir__attribute_is_address(t->parts[i].fallback) || /* doubted already */
             condition_on(rule->match, rule->matches, t->parts[i].attribute))
             return;
     if (t->n > 0 && !rule->ban.set) /* a ban is doubted for the same reason */
@@ -376,11 +382,17 @@ static void doubt_except(const struct weir__doubting *r, const struct weir__rule
                          const struct weir__condition *c)
 {
     const struct weir__condition *match = condition_on(rule->match, rule->matches, c->attribute);
+    bool is_header = strncmp(c->attribute, "header.", 7) == 0;
 
     if (weir__attribute_is_path(c->attribute) && excepts_all(c) && !match)
         weir__doubt(r, c->mark, "every request that has a path is under not");
     else if (weir__attribute_is_free(c->attribute) && !weir__attribute_is_path(c->attribute))
         weir__doubt(r, c->mark, "any client can send this %s, and is not limited then",
+                    c->attribute);
+    else if (is_header && c->patterns[0].kind == WEIR__PRESENT)
+        weir__doubt(r, c->mark,
+                    "any client can send a %s, and is not limited then; write { glob: \"*\" } if a "
+                    "proxy checks or removes it",
                     c->attribute);
     else if (match && !is_loose(rule, c->attribute) && is_apart(match, c))
         weir__doubt(r, c->mark, "this exception does nothing: match names no such %s",

@@ -336,7 +336,7 @@ static bool each_value(void *context, const struct weir__json_value *value)
     const struct weir__log_map *map = line->map;
     bool known = false;
 
-    if (value->kind == WEIR__JSON_NULL)
+    if (value->kind == WEIR__JSON_NULL || value->kind == WEIR__JSON_EMPTY)
         return true;
     for (unsigned i = place_of(value->path, value->path_len); map->table[i];
          i = (i + 1) % TABLE_SIZE) {

@@ -74,13 +74,31 @@ def loose(path):
     return resolved(path.lower().replace(b"\\", b"/"))[:2049].rstrip(b" \t\0/") + b"/"
 
 
-def as_url(uri):
+def with_empty(path):
+    """.. takes back an empty part as any other."""
+    parts = path.removeprefix(b"/").split(b"/")
+    path = resolved(b"/".join([part or b"\x1f" for part in parts[:-1]] + parts[-1:]))[:2049]
+    return re.sub(rb"[/\x1f]+", b"/", path.rstrip(b" \t\0/\x1f")) + b"/"
+
+
+def as_url(uri, resolve):
     """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing."""
     path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split("[?#]", uri)[0].encode())
     path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
     path = re.sub(rb"(?i)%2f|%5c", b"\x1f", path)
-    return resolved(decoded(path).lower().replace(b"\\", b"/"))[:2049].rstrip(
-        b" \t\0/\x1f").replace(b"\x1f", b"/") + b"/"
+    path = resolve(decoded(path).lower().replace(b"\\", b"/"))[:2049]
+    return re.sub(rb"[/\x1f]+", b"/", path.rstrip(b" \t\0/\x1f")) + b"/"
+
+
+def as_jetty(path):
+    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", path)
+    return with_empty(decoded(without_parameters(path)).lower().replace(b"\\", b"/"))
+
+
+def with_dots(path):
+    """As handlers have it that resolve nothing."""
+    parts = decoded(path).lower().replace(b"\\", b"/").split(b"/")
+    return (b"/" + b"/".join(filter(None, parts)))[:2049].rstrip(b" \t\0/") + b"/"
 
 
 def facts(attributes):
@@ -97,11 +115,12 @@ def facts(attributes):
         windows = loose(decoded(came))
         unbound = loose(without_parameters(decoded(came), rb"/\\"))
         cut = loose(decoded(came.split(b";")[0]))
-        url = as_url(out["uri"])
+        url, strictly = as_url(out["uri"], resolved), as_url(out["uri"], with_empty)
+        jetty, dots = as_jetty(came), with_dots(came)
         nginx = plain.lower().removesuffix(b"/") + b"/"
-        out["loose"] = tomcat if tomcat == behind == unbound == cut and windows == url and \
-            windows in (tomcat, nginx) else b"/../"
-        out["exempt"] = {tomcat, behind, windows, unbound, cut, url}
+        out["loose"] = tomcat if tomcat == behind == unbound == cut == jetty and \
+            windows == url == strictly == dots and windows in (tomcat, nginx) else b"/../"
+        out["exempt"] = {tomcat, behind, windows, unbound, cut, url, strictly, jetty, dots}
         out["readings"] = {*out["exempt"], nginx}
     for name, value in out.items():
         if name == "ip":
@@ -346,8 +365,9 @@ PATHS = ["/login", "/api/v1", "/api/v1/users", "/sale/7/buy", "/", "/a b", "/x;y
          "/static/app.css", "/\u00fcn\u00ef"]
 SPELLINGS = [
     "%s", "/%s", "/zz/..%s", "%s?a=/../b", "%s#x", "http://h:1%s", "%s/", "%s//", "%s;j=1", "%s%%20",
-    "%s%%00", "%s/..", "%s/x/..", "/x/..;%s", "/x/;y/..%s", "%s/;x", "%s%%2e", "%s%%3f", "x%s",
-    "%s\\..\\x", "/x;" + 2100 * "a" + "/..;%s", "/" + 2040 * "b" + "/..%s"]
+    "%s%%00", "%s/..", "%s/x/..", "/x//..%s", "%s//..", "%s/../x", "/x/..;%s", "/x/;y/..%s",
+    "%s/;x", "%s%%2e", "%s%%3f", "x%s", "%s\\..\\x", "/x;" + 2100 * "a" + "/..;%s",
+    "/" + 2040 * "b" + "/..%s"]
 FOLDS = [str, str, str.upper, lambda p: p.replace("/", "%2f"), lambda p: p.replace("a", "%2561"),
          lambda p: p.replace("o", "%6F"), lambda p: p.replace("/", "/./")]
 VALUES = {

@@ -20,8 +20,7 @@ const struct weir__schema weir__schemas[] = {
         { "remaining", "count?", "what could be taken right now, after this ask" },
         { "retry_ms", "count?", "refused: the same ask passes after this time if nobody else "
           "asks; " NEVER_NULL },
-        { "reset_ms", "count?", "until everything used is free again, in every limit that was "
-          "asked" },
+        { "reset_ms", "count?", "until all that is used of this limit is free again" },
         { "wait_ms", "count?", "allowed: use it after this time; 0 unless the ask can wait" },
         { "level", "0..3", LEVEL },
         { "reason", BY_RULES, "too-big can never pass; too-many: more than 64 limits apply; "
@@ -70,8 +69,7 @@ const struct weir__schema weir__schemas[] = {
         { "limit", "count?", "of that rule; for a guard that refused or was named, its permits" },
         { "remaining", "count?", "likewise, what is left" },
         { "retry_ms", "count?", "refused: when to ask again; by a guard an estimate; " NEVER_NULL },
-        { "reset_ms", "count?", "until everything used is free again, in every limit that was "
-          "asked" },
+        { "reset_ms", "count?", "until all that is used of this limit is free again" },
         { "wait_ms", "count?", "allowed: begin after this time" },
         { "level", "0..3", LEVEL },
         { "reason", BY_RULES "|key-busy|open|busy|shed|degraded|full|late|cancelled",

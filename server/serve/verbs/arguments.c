@@ -585,12 +585,12 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
     bool is_bool = value->kind == WEIR__JSON_TRUE || value->kind == WEIR__JSON_FALSE;
     struct weir__text span = { value->text, value->len };
 
-    if (value->kind == WEIR__JSON_NULL)
+    if (value->kind == WEIR__JSON_NULL || (value->kind == WEIR__JSON_EMPTY && is_inner(arg)))
         return true;
     if (number && value->kind == WEIR__JSON_STRING && arg->choices == NULL)
         return wrong(call, arg, "a string");
-    if (is_inner(arg) || (arg->kind == WEIR__ARG_SWITCH && !is_bool) ||
-        (text && value->kind != WEIR__JSON_STRING))
+    if (is_inner(arg) || value->kind == WEIR__JSON_EMPTY ||
+        (arg->kind == WEIR__ARG_SWITCH && !is_bool) || (text && value->kind != WEIR__JSON_STRING))
         return wrong_text(call, arg, span);
     return take(call, arg, span);
 }
@@ -605,7 +605,7 @@ static bool take_inner(struct weir__verb_call *call, const struct weir__arg *arg
 
     if (!is_inner(arg) || (value->depth == 2 && value->element == object))
         return wrong(call, arg, value->element ? "'[...]'" : "'{...}'");
-    if (value->depth > 2)
+    if (value->depth > 2 || value->kind == WEIR__JSON_EMPTY)
         return weir__call_fail(call, 400,
                                "%s is %s of strings, numbers, true and false, with no objects or "
                                "arrays in it",

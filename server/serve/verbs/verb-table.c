@@ -204,7 +204,7 @@ const struct weir__verb weir__verbs[] = {
       .answer = "RulesInfo", .statuses = "400 422 500",
       .summary = "Reads the rule file again. If anything is wrong with it, nothing changes." },
     { OPERATOR("WEIR.BANS", "GET", "/v1/bans", "bans", "bans", bans), .answer = "Bans",
-      .statuses = "404", .summary = "The bans in force, of all rules or of one.",
+      .statuses = "400 404", .summary = "The bans in force, of all rules or of one.",
       .args = { TEXT("rule", .text = "name of a rule") } },
     { OPERATOR("WEIR.BAN", "POST", "/v1/bans", "ban", "bans", ban), .answer = "Ban",
       .statuses = "400 404 409",

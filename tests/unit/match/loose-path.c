@@ -41,6 +41,14 @@ TEST(test_R1_pages_that_servers_served)
         { "Node, URL", "http:///x/login", "/login/" },
         { "Node, URL", "http:////x/login", "/login/" },
         { "Node, URL", "/x%2fy/../login", "/login/" },
+        { "Node, URL", "/api//../login", "/api/login/" },
+        { "Node, URL", "/login//..", "/login/" },
+        { "Node, URL", "/login///../..", "/login/" },
+        { "Node, URL", "//x/api//../login", "/api/login/" },
+        { "Jetty, Undertow", "//api/login//..", "/api/login/" },
+        { "Jetty, Undertow", "/;/api;x/login/;/..", "/api/login/" },
+        { "Undertow", "/api/login//../;x", "/api/login/" },
+        { "Go, Apache", "http:/x//../login", "/login/" },
         { "PHP, parse_url", "//apI/%6cogin", "/login/" },
         { "PHP, parse_url", "//api;x/login", "/login/" },
         { "Apache, Tomcat behind it", "/*%2fapi/.%2e//login", "/login/" },
@@ -49,6 +57,8 @@ TEST(test_R1_pages_that_servers_served)
         { "Tomcat", "/x/;y/../login", "/login/" },
         { "nginx", "/x/;y/../login", "/x/login/" },
         { "Express", "/LoGin/", "/login/" },
+        { "Express, use", "/Login/../x", "/login/../x/" },
+        { "Express, use", "/login/./x/..", "/login/./x/../" },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

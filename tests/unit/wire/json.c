@@ -15,7 +15,7 @@ struct record {
 
 static bool note(void *context, const struct weir__json_value *v)
 {
-    static const char kinds[] = "sntf0";
+    static const char kinds[] = "sntf0e";
     struct record *r = context;
 
     r->len += (size_t)snprintf(r->text + r->len, sizeof(r->text) - r->len, "%.*s=%c:%.*s;",
@@ -82,7 +82,7 @@ TEST(test_paths)
     static const char *const good[][2] = {
         { "{}", "" },
         { "[]", "" },
-        { "[[],{},[[]]]", "" },
+        { "[[],{},[[]]]", "0=e:[];1=e:{};2.0=e:[];" },
         { "{\"a\":1}", "a=n:1;" },
         { "{ \"a\" : { \"b\" : [ 1 , { \"c\" : 2 } ] , \"d\" : 3 } , \"e\" : 4 }",
           "a.b.0=n:1;a.b.1.c=n:2;a.d=n:3;e=n:4;" },
@@ -296,14 +296,18 @@ TEST(test_every_place_of_a_quote)
     }
 }
 
+#define FIVE       "0.0.0.0.0."
+#define DEPTH_PATH FIVE FIVE FIVE FIVE FIVE FIVE "0."
+
 TEST(test_depth_is_bounded)
 {
     enum { HUGE_DEPTH = 100000 };
     char text[2 * WEIR__JSON_DEPTH + 8] = "", *deep = malloc(HUGE_DEPTH);
 
     memset(text, '[', WEIR__JSON_DEPTH);
-    memset(text + WEIR__JSON_DEPTH, ']', WEIR__JSON_DEPTH);
-    check_good(text, 2 * WEIR__JSON_DEPTH, "");
+    text[WEIR__JSON_DEPTH] = '1';
+    memset(text + WEIR__JSON_DEPTH + 1, ']', WEIR__JSON_DEPTH);
+    check_good(text, 2 * WEIR__JSON_DEPTH + 1, DEPTH_PATH "0=n:1;");
     memset(text, '[', WEIR__JSON_DEPTH + 1);
     check_bad(text, 2 * WEIR__JSON_DEPTH, WEIR__JSON_DEPTH, "no more than 32 levels");
     memset(deep, '[', HUGE_DEPTH);

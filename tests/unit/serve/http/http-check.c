@@ -109,7 +109,7 @@ TEST_WITH(test_S2_check_that_is_wrong, begin, end)
     struct world *w = *state;
     char body[400] = "{\"id\":\"";
 
-    assert_answer(check(w, "{\"attribtues\":{}}"), 200, "\"applied\":0");
+    assert_answer(check(w, "{\"attribtues\":{}}"), 400, "did you mean 'attributes'?");
     assert_answer(check(w, "{\"attribtues\":{\"ip\":\"192.0.2.7\"}}"), 400,
                   "unknown member 'attribtues'; did you mean 'attributes'?");
     assert_answer(check(w, ""), 400, "the body is empty");

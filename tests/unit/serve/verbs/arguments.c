@@ -208,6 +208,14 @@ TEST(test_attributes)
     check_wrong("{\"attributes\":{\"header.a\":\"1\",\"header.A\":\"2\"}}", "is there twice");
     check_wrong("{\"attributes\":{\"header\":{\"a\":\"2\"}}}", "with no objects or arrays in it");
     check_wrong("{\"attributes\":{\"a\":[\"2\"]}}", "with no objects or arrays in it");
+    /* {} is what JavaScript makes of a promise: no missing address */
+    check_wrong("{\"attributes\":{\"ip\":{}}}", "with no objects or arrays in it");
+    check_wrong("{\"attributes\":{\"ip\":[]}}", "with no objects or arrays in it");
+    check_wrong("{\"text\":{}}", "'text' must be a string, not '{}'");
+    check_wrong("{\"count\":[]}", "'count' must be a whole number");
+    check_wrong("{\"counts\":{}}", "unknown member 'counts'");
+    assert_true(read_into(&c, "{\"text\":\"\",\"attributes\":[]}")); /* as PHP has it */
+    weir__call_end(&c);
     check_wrong("{\"attributes\":{\"a\\u0000b\":1}}", "NUL byte");
 }
 

@@ -1,6 +1,7 @@
 /* retry.c -- errors of Redis that say "elsewhere" or "not now": the ask is sent again.
  *
- *     MOVED, ASK       to the node that is named, the first times at once
+ *     MOVED, ASK       to the node that is named, the first times at once.  An ASK that does not
+ *                      answer ASKING always: after a rest the slot's owner would say it again
  *     TRYAGAIN, ...    after a rest, which doubles each time; READONLY also on another connection
  *     NOSCRIPT         to the same node, with the whole script
  *     unknown command, NOPERM of the module   to the same node, by scripts
@@ -88,7 +89,7 @@ static bool redirect(struct weir__redis_client *c, struct weir__redis_conn *conn
         weir__redis_map_moved(c, slot, node);
         weir__redis_map_doubt(c, now);
     }
-    if (ask->own.tries >= QUICK_TURNS) {
+    if (ask->own.tries >= QUICK_TURNS && (moved || ask->own.asking)) {
         rest(c, ask, now);
         return true;
     }

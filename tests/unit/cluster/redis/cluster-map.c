@@ -67,6 +67,52 @@ TEST(test_D2_ask_and_noscript)
     is(w, 1, IS_WAITING, "");
 }
 
+/* Its keys are on two nodes, then all on the new one, long before the slot is. */
+TEST(test_D2_ask_after_rests)
+{
+    OWN(world) *w = cluster_world();
+    int i = ask(w, "GET bar");
+
+    for (int tries = 0; tries < 5; tries++) {
+        sends(w, "a:1", "GET bar");
+        tell(w, "a:1", "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+        pass(w, 100 * MS);
+    }
+    sends(w, "a:1", "GET bar");
+    tell(w, "a:1", "-ASK 5061 b:1\r\n");
+    greet(w, "b:1", WELCOME);
+    sends(w, "b:1", "ASKING; GET bar");
+    tell(w, "b:1", "+OK\r\n+1\r\n");
+    is(w, i, IS_ANSWERED, "+1");
+}
+
+/* Two nodes that ask each other for it: no busy network either. */
+TEST(test_D2_ask_ping_pong)
+{
+    OWN(world) *w = cluster_world();
+    int i = ask(w, "GET bar"), turns = 0;
+
+    while (w->outcome[i] == IS_WAITING) {
+        for (int node = 0; node < 2; node++) {
+            const char *place = node ? "b:1" : "a:1";
+            struct weir__redis_conn *conn = find_conn(w, place, 0);
+            if (conn && conn->phase == WEIR__REDIS_OPENING)
+                greet(w, place, WELCOME);
+            conn = find_conn(w, place, 0);
+            const char *sent = conn ? take(w, conn) : "";
+            if (strstr(sent, "ASKING"))
+                tell(w, place, "+OK\r\n");
+            if (strstr(sent, "GET")) {
+                tell(w, place, node ? "-ASK 5061 a:1\r\n" : "-ASK 5061 b:1\r\n");
+                turns++;
+            }
+        }
+        pass(w, MS);
+    }
+    is(w, i, IS_UNDONE, "ASK");
+    assert_in_range(turns, 5, 25);
+}
+
 /* Two nodes that send it to each other must not keep the network busy. */
 TEST(test_D2_ping_pong)
 {

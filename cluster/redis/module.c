@@ -65,6 +65,16 @@ void weir__redis_module_choose(const struct weir__redis_node *node, struct weir_
     ask->own.by_module = ask->module.len > 0 && node->module == MODULE_LOADED;
 }
 
+/* The user has no right to the command.  If it has none to a key, a script would not help it, and
+ * says nothing about asks on other keys. */
+static bool is_forbidden(const struct weir__resp_value *error)
+{
+    static const char command[] = " command";
+
+    return weir__resp_is_error(error, "NOPERM") &&
+           memmem(error->text.bytes, error->text.len, command, sizeof(command) - 1) != NULL;
+}
+
 bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
                                 const struct weir__resp_value *error)
 {
@@ -72,7 +82,7 @@ bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redi
     bool gone = error->text.len >= sizeof(unknown) - 1 &&
                 memcmp(error->text.bytes, unknown, sizeof(unknown) - 1) == 0;
 
-    if (!ask->own.by_module || !(gone || weir__resp_is_error(error, "NOPERM")))
+    if (!ask->own.by_module || !(gone || is_forbidden(error)))
         return false;
     node->module = MODULE_NONE;
     return true;

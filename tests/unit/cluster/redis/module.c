@@ -107,7 +107,8 @@ TEST(test_D1_one_probe_for_a_connection)
 TEST(test_D1_a_module_that_is_gone)
 {
     static const char *const errors[] = { "-ERR unknown command 'WEIR.TAKE', with args\r\n",
-                                          "-NOPERM this user has no permissions\r\n" };
+                                          "-NOPERM this user has no permissions to run the "
+                                          "'weir.take' command\r\n" };
 
     for (size_t i = 0; i < COUNT_OF(errors); i++) {
         OWN(world) *w = single_world();
@@ -122,6 +123,28 @@ TEST(test_D1_a_module_that_is_gone)
         is(w, n, IS_ANSWERED, ":2");
         ask_both(w);
         sends(w, "h:1", BY_SHA);
+    }
+}
+
+/* Asks on other keys go on by the module: this user may have no right to scripts. */
+TEST(test_D1_a_key_that_is_not_for_this_user)
+{
+    static const char *const errors[] = {
+        "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+        "-NOPERM No permissions to access a key\r\n"
+    };
+
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        OWN(world) *w = single_world();
+        ask_both(w);
+        sends(w, "h:1", BY_SHA "; " PROBE);
+        tell(w, "h:1", ":1\r\n" LOADED);
+        for (int turn = 0; turn < 2; turn++) {
+            int n = ask_both(w);
+            sends(w, "h:1", "WEIR.TAKE k 5/s");
+            tell(w, "h:1", errors[i]);
+            is(w, n, IS_ANSWERED, "-NOPERM");
+        }
     }
 }
 

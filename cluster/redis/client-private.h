@@ -34,6 +34,7 @@ struct weir__redis_node {
     weir_time asked;   /* for the map */
     int slots;
     bool refused;  /* the last connection: the server did not let us in */
+    bool no_way;   /* asked for the map last: to ask it again would not help */
     char why[160]; /* it was lost; "": none was */
     struct weir__redis_facts facts;
     enum { MODULE_UNKNOWN, MODULE_NONE, MODULE_LOADED } module; /* as of the last connection */

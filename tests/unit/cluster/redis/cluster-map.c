@@ -321,6 +321,36 @@ TEST(test_D2_several_seeds)
     is(w, i, IS_ANSWERED, "+1");
 }
 
+/* One seed has another password, or one Sentinel does not know the master yet: the other is asked.
+ * Only when none will do, asks are answered before their time. */
+TEST(test_D1_seeds_that_do_not_help)
+{
+    static const struct {
+        const char *url, *refusal, *answer, *why;
+    } rows[] = {
+        { "redis://a:1,b:1", "-WRONGPASS invalid\r\n", WELCOME NO_CLUSTER, "WRONGPASS" },
+        { "redis-sentinel://a:1,b:1/mine", WELCOME "*-1\r\n",
+          WELCOME "*2\r\n$1\r\nm\r\n$1\r\n1\r\n", "know no master" },
+    };
+
+    for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+        OWN(world) *w = world_of(rows[i / 2].url);
+        bool helps = i % 2;
+        int n = ask(w, "GET foo");
+        const char *first = find_conn(w, "a:1", 0) ? "a:1" : "b:1";
+        const char *second = *first == 'a' ? "b:1" : "a:1";
+        weir__redis_client_opened(w->client, conn_to(w, first), w->now);
+        tell(w, first, rows[i / 2].refusal);
+        is(w, n, IS_WAITING, "");
+        pass(w, 50 * MS);
+        weir__redis_client_opened(w->client, conn_to(w, second), w->now);
+        tell(w, second, helps ? rows[i / 2].answer : rows[i / 2].refusal);
+        is(w, n, helps ? IS_WAITING : IS_UNDONE, helps ? "" : rows[i / 2].why);
+        if (helps && i / 2 == 1)
+            assert_non_null(find_conn(w, "m:1", 0));
+    }
+}
+
 #define REPLICA "%2\r\n+mode\r\n+standalone\r\n+role\r\n+replica\r\n"
 
 /* Replicated Redis without Sentinels: the master is found among the seeds, again after a change. */

@@ -184,8 +184,8 @@ static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_ti
         return broken(c, "it wants a password (NOAUTH), and the URL has none");
     }
     if (c->greeting != HELLO && is_passing(&head)) {
-        snprintf(c->why, sizeof(c->why), "%.*s",
-                 (int)(head.text.len < 150 ? head.text.len : 150), head.text.bytes);
+        snprintf(c->why, sizeof(c->why), "%.*s", (int)(head.text.len < 150 ? head.text.len : 150),
+                 head.text.bytes);
         return false;
     }
     if (head.kind == '-' && (c->greeting != HELLO || weir__resp_is_error(&head, "WRONGPASS") ||

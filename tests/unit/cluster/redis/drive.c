@@ -58,10 +58,9 @@ TEST(test_D1_a_slow_name_server)
     int listener = listen_anywhere(url, sizeof(url)), looks;
     weir_time now = 1000 * WEIR_SECOND;
     bool answered = false;
-    struct weir__redis_ask ask = { .slot = WEIR__REDIS_ANY_SLOT,
-                                   .deadline = WEIR_NEVER,
-                                   .done = note,
-                                   .context = &answered };
+    struct weir__redis_ask ask = {
+        .slot = WEIR__REDIS_ANY_SLOT, .deadline = WEIR_NEVER, .done = note, .context = &answered
+    };
 
     sem_init(&looked_up, 0, 0);
     sem_init(&found, 0, 0);

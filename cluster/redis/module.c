@@ -27,9 +27,10 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
     const char *at = weir__resp_value(answer->reply.bytes, &list);
     if (list.kind == '*' && list.n == 1)
         weir__resp_value(at, &first);
-    /* A user who may not ask that may still have the right to call it, and a try tells. */
-    node->module =
-        first.kind == '*' || weir__resp_is_error(&list, "NOPERM") ? MODULE_LOADED : MODULE_NONE;
+    /* A user who may not ask that may still have the right to call it, and a slow script is no
+     * answer either: a try tells. */
+    bool perhaps = weir__resp_is_error(&list, "NOPERM") || weir__resp_is_error(&list, "BUSY");
+    node->module = first.kind == '*' || perhaps ? MODULE_LOADED : MODULE_NONE;
     if (c->options.module_first)
         weir__redis_node_flush(c, node, c->now);
 }

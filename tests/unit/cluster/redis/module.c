@@ -45,7 +45,8 @@ TEST(test_D1_scripts_until_the_module_is_seen)
 /* One that asks once would never use it otherwise. */
 TEST(test_D1_asks_that_wait_for_the_module)
 {
-    static const char *const answers[] = { LOADED, "-NOPERM no\r\n", MISSING, "-ERR x\r\n" };
+    static const char *const answers[] = { LOADED, "-NOPERM no\r\n", "-BUSY x\r\n", MISSING,
+                                           "-ERR x\r\n" };
 
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         OWN(world) *w = single_world();
@@ -53,7 +54,7 @@ TEST(test_D1_asks_that_wait_for_the_module)
         int first = ask_both(w), second = ask_both(w);
         sends(w, "h:1", PROBE);
         tell(w, "h:1", answers[i]);
-        sends(w, "h:1", i < 2 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
+        sends(w, "h:1", i < 3 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
         tell(w, "h:1", ":1\r\n:2\r\n");
         is(w, first, IS_ANSWERED, ":1");
         is(w, second, IS_ANSWERED, ":2");

@@ -89,6 +89,14 @@ bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redi
     return true;
 }
 
+bool weir__redis_module_may_help(const struct weir__redis_node *node,
+                                 const struct weir__redis_ask *ask,
+                                 const struct weir__resp_value *error)
+{
+    return ask->module.len > 0 && !ask->own.by_module && weir__resp_is_error(error, "NOPERM") &&
+           (node->probing || node->module == MODULE_LOADED);
+}
+
 bool weir__redis_client_may_have_module(struct weir__redis_client *c, int slot)
 {
     const struct weir__redis_node *node = weir__redis_map_find(c, slot);

@@ -5,6 +5,7 @@
  *     TRYAGAIN, ...    after a rest, which doubles each time; READONLY also on another connection
  *     NOSCRIPT         to the same node, with the whole script
  *     unknown command, NOPERM of the module   to the same node, by scripts
+ *     NOPERM of a script    by the module, if the node may have it
  */
 #include <string.h>
 
@@ -106,6 +107,10 @@ bool weir__redis_retry(struct weir__redis_client *c, struct weir__redis_conn *co
 {
     if (weir__redis_module_refused(conn->node, ask, error)) {
         weir__redis_node_send(c, conn->node, ask, now); /* and ASKING again */
+        return true;
+    }
+    if (weir__redis_module_may_help(conn->node, ask, error)) {
+        rest(c, ask, now); /* until the node has said whether it has the module */
         return true;
     }
     if (weir__resp_is_error(error, "NOSCRIPT") && ask->script && !ask->own.whole_script) {

@@ -127,6 +127,26 @@ TEST(test_D1_a_module_that_is_gone)
     }
 }
 
+/* The first asks of a connection go by scripts, which this user may not call. */
+TEST(test_D1_a_user_without_scripts)
+{
+    for (int loaded = 0; loaded < 2; loaded++) {
+        OWN(world) *w = single_world();
+        int first = ask_both(w), second = ask_both(w);
+        sends(w, "h:1", BY_SHA "; " PROBE "; " BY_SHA);
+        tell(w, "h:1", "-NOPERM evalsha\r\n");
+        is(w, first, IS_WAITING, "");
+        tell(w, "h:1", loaded ? LOADED : MISSING);
+        tell(w, "h:1", "-NOPERM evalsha\r\n");
+        is(w, second, loaded ? IS_WAITING : IS_ANSWERED, loaded ? "" : "-NOPERM");
+        pass(w, 5 * MS);
+        sends(w, "h:1", loaded ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA);
+        tell(w, "h:1", loaded ? ":1\r\n:1\r\n" : "-NOPERM evalsha\r\n");
+        is(w, first, IS_ANSWERED, loaded ? ":1" : "-NOPERM");
+        is(w, second, IS_ANSWERED, loaded ? ":1" : "-NOPERM");
+    }
+}
+
 /* Asks on other keys go on by the module: this user may have no right to scripts. */
 TEST(test_D1_a_key_that_is_not_for_this_user)
 {

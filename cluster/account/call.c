@@ -89,7 +89,7 @@ static bool may_wait(const struct weir__account_call *call)
 
 static int nonsense(struct weir_error *error)
 {
-    return weir__fail(error, WEIR_SYSTEM, "Redis: a reply that makes no sense");
+    return weir__fail(error, WEIR_CORRUPT, "Redis: a reply that makes no sense");
 }
 
 int weir__account_reply(struct weir__account_call *call, struct weir__text reply,

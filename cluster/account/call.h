@@ -83,7 +83,8 @@ struct weir__account_call {
 /* Fills in the words for the first script.  The items stay the caller's, and must stay. */
 int weir__account_begin(struct weir__account_call *call, struct weir_error *error);
 
-/* One whole reply, in RESP.  WEIR__ACCOUNT_AGAIN: there are other words to be sent. */
+/* One whole reply, in RESP.  WEIR__ACCOUNT_AGAIN: there are other words to be sent.  WEIR_CORRUPT:
+ * it makes no sense, and the ask may have been carried out. */
 #define WEIR__ACCOUNT_AGAIN 1
 int weir__account_reply(struct weir__account_call *call, struct weir__text reply,
                         struct weir_error *error);

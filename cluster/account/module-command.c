@@ -159,5 +159,5 @@ int weir__account_command_reply(struct weir__account_call *call, struct weir__te
     } else {
         good = read_items(call, reply.bytes);
     }
-    return good ? WEIR_OK : weir__fail(error, WEIR_SYSTEM, "Redis: a reply that makes no sense");
+    return good ? WEIR_OK : weir__fail(error, WEIR_CORRUPT, "Redis: a reply that makes no sense");
 }

@@ -60,7 +60,7 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
     else if (code == WEIR_OK)
         c->done(c, WEIR__REDIS_ANSWERED, NULL);
     else
-        give_up(c, false, error.text);
+        give_up(c, code == WEIR_CORRUPT && (!reads || answer->by_module), error.text);
 }
 
 void weir__carry_begin(struct weir__carry *c, struct weir__redis_client *client, weir_time now)

@@ -34,6 +34,7 @@ struct weir__redis_node {
     weir_time asked;   /* for the map */
     int slots;
     bool refused;  /* the last connection: the server did not let us in */
+    bool no_way;   /* asked for the map last: to ask it again would not help */
     char why[160]; /* it was lost; "": none was */
     struct weir__redis_facts facts;
     enum { MODULE_UNKNOWN, MODULE_NONE, MODULE_LOADED } module; /* as of the last connection */
@@ -113,6 +114,10 @@ bool weir__redis_module_awaits(const struct weir__redis_client *client,
 /* An error to the module's form.  True: the ask has to be sent again, as a script. */
 bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
                                 const struct weir__resp_value *error);
+/* An error to a script.  True: this user may have no right to scripts, and one to the module. */
+bool weir__redis_module_may_help(const struct weir__redis_node *node,
+                                 const struct weir__redis_ask *ask,
+                                 const struct weir__resp_value *error);
 
 /* node-connections.c */
 struct weir__redis_node *weir__redis_node(struct weir__redis_client *client,

@@ -47,11 +47,16 @@ static int rank(const struct weir__redis_client *c, const struct weir__redis_nod
     return node == c->map.avoid ? 1 : is_ready(c, node) ? 4 : node->fails == 0 ? 3 : 2;
 }
 
-/* Any node of a cluster knows the others: one of the best by chance.  Seeds that may be a master
- * and its replicas must be asked in turn. */
+/* Seeds that may be a master and its replicas must be asked in turn. */
+static bool is_in_turn(const struct weir__redis_client *c)
+{
+    return c->mode == WEIR__REDIS_MODE_UNKNOWN || c->mode == WEIR__REDIS_MODE_SINGLE;
+}
+
+/* Any node of a cluster knows the others: one of the best by chance. */
 static struct weir__redis_node *pick_source(struct weir__redis_client *c)
 {
-    bool in_turn = c->mode == WEIR__REDIS_MODE_UNKNOWN || c->mode == WEIR__REDIS_MODE_SINGLE;
+    bool in_turn = is_in_turn(c);
     struct weir__redis_node *best = NULL;
     int64_t best_rank = INT64_MIN;
     uint64_t n = 0;
@@ -135,6 +140,7 @@ static void found(struct weir__redis_client *c, enum weir__redis_mode mode, weir
 {
     c->mode = mode;
     c->counts.maps_read++;
+    c->map.from->no_way = false;
     c->map.avoid = NULL;
     c->map.why[0] = '\0';
     c->map.read_at = needs_map(c) ? now + weir__redis_jitter(c, REFRESH) : WEIR_NEVER;
@@ -145,17 +151,31 @@ static void found_nothing(struct weir__redis_client *c, const char *why, weir_ti
 {
     int round = c->map.hurry / (int)c->options.url.n_seeds;
 
+    c->map.from->no_way = false;
     c->map.avoid = c->map.from;
     c->map.read_at = now + weir__redis_back_off(c, RETRY_BASE, SPREAD_MAX, round);
     snprintf(c->map.why, sizeof(c->map.why), "%.*s", (int)sizeof(c->map.why) - 1, why);
 }
 
-/* Waiting would not help. */
+static bool others_may_help(const struct weir__redis_client *c)
+{
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        const struct weir__redis_node *node = c->nodes[i];
+        if (!node->no_way && rank(c, node) > 0 && (node->seed || !is_in_turn(c)))
+            return true;
+    }
+    return false;
+}
+
+/* Waiting for this node would not help. */
 static void found_no_way(struct weir__redis_client *c, const char *why, weir_time now)
 {
     size_t n = 0;
 
     found_nothing(c, why, now);
+    c->map.from->no_way = true;
+    if (others_may_help(c))
+        return;
     for (struct weir__redis_ask *ask = c->homeless.first; ask; ask = ask->own.next)
         n++;
     for (; n > 0 && c->homeless.first; n--) /* no more than these: `done` may ask anew */

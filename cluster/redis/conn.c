@@ -165,6 +165,12 @@ static bool refuse(struct weir__redis_conn *c, const struct weir__resp_value *er
     return false;
 }
 
+/* SELECT has to wait for a slow script. */
+static bool is_passing(const struct weir__resp_value *error)
+{
+    return weir__resp_is_error(error, "BUSY") || weir__resp_is_error(error, "LOADING");
+}
+
 /* The reply to a step.  An error to HELLO may only mean that the server is old. */
 static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_time now)
 {
@@ -176,6 +182,11 @@ static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_ti
     if (weir__resp_is_error(&head, "NOAUTH") && !c->options->login.password[0]) {
         c->refused = true;
         return broken(c, "it wants a password (NOAUTH), and the URL has none");
+    }
+    if (c->greeting != HELLO && is_passing(&head)) {
+        snprintf(c->why, sizeof(c->why), "%.*s", (int)(head.text.len < 150 ? head.text.len : 150),
+                 head.text.bytes);
+        return false;
     }
     if (head.kind == '-' && (c->greeting != HELLO || weir__resp_is_error(&head, "WRONGPASS") ||
                              weir__resp_is_error(&head, "DENIED")))

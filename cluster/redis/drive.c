@@ -132,13 +132,14 @@ static bool take_events(struct weir__redis_drive *d, weir_time now)
 static void tend(struct weir__redis_drive *d, struct weir__redis_conn *conn, weir_time now)
 {
     struct weir__redis_link *link = conn->driver;
+    bool over = link && weir__redis_link_is_over(link);
 
-    if (link && weir__redis_link_is_over(link)) {
+    if ((!link || over) && conn->phase == WEIR__REDIS_OPENING) {
+        conn->driver = link = weir__redis_link_open(&d->links, conn, link, now);
+    } else if (over && !weir__redis_link_is_late(link, now)) {
         weir__redis_link_close(link);
         conn->driver = link = NULL;
     }
-    if (!link && conn->phase == WEIR__REDIS_OPENING)
-        conn->driver = link = weir__redis_link_open(&d->links, conn, now);
     if (link && !weir__redis_link_is_over(link) &&
         (conn->phase == WEIR__REDIS_OPENING || conn->out.len > 0))
         weir__redis_link_turn(link, false, now);

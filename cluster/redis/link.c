@@ -14,6 +14,8 @@
 
 #include "cluster/redis/resolve.h"
 
+#define LATE_MAX (30 * WEIR_SECOND)
+
 enum { READS_MAX = 16 }; /* of one turn: others want to be read too */
 
 struct weir__redis_link {
@@ -24,7 +26,8 @@ struct weir__redis_link {
     bool connected;
     uint32_t events; /* that epoll looks for */
     struct weir__redis_lookup *lookup;
-    size_t tried; /* addresses */
+    weir_time late; /* it was over before the name was found, which is waited for until then */
+    size_t tried;   /* addresses */
     struct weir__tls *tls;
     struct weir__buffer sealed, plain; /* TLS: for the network, and from it */
 };
@@ -248,15 +251,43 @@ static void write_all(struct weir__redis_link *l, weir_time now)
 
 /* ------------------------------------------------------------- life cycle ---- */
 
-struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
-                                               struct weir__redis_conn *conn, weir_time now)
+bool weir__redis_link_is_late(struct weir__redis_link *l, weir_time now)
 {
+    const struct addrinfo *found;
+    const char *why;
+
+    if (l->late == 0 && l->lookup && !weir__redis_lookup_ready(l->lookup, &found, &why))
+        l->late = now + LATE_MAX;
+    return now < l->late;
+}
+
+static struct weir__redis_lookup *take_lookup(struct weir__redis_link *before, weir_time now)
+{
+    struct weir__redis_lookup *lookup = NULL;
+
+    if (before && weir__redis_link_is_late(before, now)) {
+        lookup = before->lookup;
+        before->lookup = NULL;
+    }
+    if (before)
+        weir__redis_link_close(before);
+    return lookup;
+}
+
+struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
+                                               struct weir__redis_conn *conn,
+                                               struct weir__redis_link *before, weir_time now)
+{
+    struct weir__redis_lookup *lookup = take_lookup(before, now);
     struct weir__redis_link *l = calloc(1, sizeof(*l));
     bool is_path = weir__redis_conn_address(conn)->port == 0;
 
-    if (l && !is_path)
-        l->lookup = weir__redis_lookup_begin(weir__redis_conn_address(conn), links->wake);
-    if (!l || (!is_path && !l->lookup)) {
+    if (l && !is_path && !lookup)
+        lookup = weir__redis_lookup_begin(weir__redis_conn_address(conn), links->wake);
+    if (l)
+        l->lookup = lookup;
+    if (!l || (!is_path && !lookup)) {
+        weir__redis_lookup_end(lookup);
         free(l);
         weir__redis_client_lost(links->client, conn, "there was no memory to connect", now);
         return NULL;

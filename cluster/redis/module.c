@@ -27,9 +27,10 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
     const char *at = weir__resp_value(answer->reply.bytes, &list);
     if (list.kind == '*' && list.n == 1)
         weir__resp_value(at, &first);
-    /* A user who may not ask that may still have the right to call it, and a try tells. */
-    node->module =
-        first.kind == '*' || weir__resp_is_error(&list, "NOPERM") ? MODULE_LOADED : MODULE_NONE;
+    /* A user who may not ask that may still have the right to call it, and a slow script is no
+     * answer either: a try tells. */
+    bool perhaps = weir__resp_is_error(&list, "NOPERM") || weir__resp_is_error(&list, "BUSY");
+    node->module = first.kind == '*' || perhaps ? MODULE_LOADED : MODULE_NONE;
     if (c->options.module_first)
         weir__redis_node_flush(c, node, c->now);
 }
@@ -65,6 +66,16 @@ void weir__redis_module_choose(const struct weir__redis_node *node, struct weir_
     ask->own.by_module = ask->module.len > 0 && node->module == MODULE_LOADED;
 }
 
+/* The user has no right to the command.  If it has none to a key, a script would not help it, and
+ * says nothing about asks on other keys. */
+static bool is_forbidden(const struct weir__resp_value *error)
+{
+    static const char command[] = " command";
+
+    return weir__resp_is_error(error, "NOPERM") &&
+           memmem(error->text.bytes, error->text.len, command, sizeof(command) - 1) != NULL;
+}
+
 bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redis_ask *ask,
                                 const struct weir__resp_value *error)
 {
@@ -72,10 +83,18 @@ bool weir__redis_module_refused(struct weir__redis_node *node, struct weir__redi
     bool gone = error->text.len >= sizeof(unknown) - 1 &&
                 memcmp(error->text.bytes, unknown, sizeof(unknown) - 1) == 0;
 
-    if (!ask->own.by_module || !(gone || weir__resp_is_error(error, "NOPERM")))
+    if (!ask->own.by_module || !(gone || is_forbidden(error)))
         return false;
     node->module = MODULE_NONE;
     return true;
+}
+
+bool weir__redis_module_may_help(const struct weir__redis_node *node,
+                                 const struct weir__redis_ask *ask,
+                                 const struct weir__resp_value *error)
+{
+    return ask->module.len > 0 && !ask->own.by_module && weir__resp_is_error(error, "NOPERM") &&
+           (node->probing || node->module == MODULE_LOADED);
 }
 
 bool weir__redis_client_may_have_module(struct weir__redis_client *c, int slot)

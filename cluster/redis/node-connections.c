@@ -118,7 +118,7 @@ struct weir__redis_node *weir__redis_node(struct weir__redis_client *c,
         node->address = *address;
         node->sentinel = sentinel;
         node->replica = false;
-        node->refused = false;
+        node->refused = node->no_way = false;
         node->fails = 0;
         node->open_at = 0;
         node->why[0] = '\0';

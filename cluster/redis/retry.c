@@ -1,9 +1,11 @@
 /* retry.c -- errors of Redis that say "elsewhere" or "not now": the ask is sent again.
  *
- *     MOVED, ASK       to the node that is named, the first times at once
+ *     MOVED, ASK       to the node that is named, the first times at once.  An ASK that does not
+ *                      answer ASKING always: after a rest the slot's owner would say it again
  *     TRYAGAIN, ...    after a rest, which doubles each time; READONLY also on another connection
  *     NOSCRIPT         to the same node, with the whole script
  *     unknown command, NOPERM of the module   to the same node, by scripts
+ *     NOPERM of a script    by the module, if the node may have it
  */
 #include <string.h>
 
@@ -88,7 +90,7 @@ static bool redirect(struct weir__redis_client *c, struct weir__redis_conn *conn
         weir__redis_map_moved(c, slot, node);
         weir__redis_map_doubt(c, now);
     }
-    if (ask->own.tries >= QUICK_TURNS) {
+    if (ask->own.tries >= QUICK_TURNS && (moved || ask->own.asking)) {
         rest(c, ask, now);
         return true;
     }
@@ -105,6 +107,10 @@ bool weir__redis_retry(struct weir__redis_client *c, struct weir__redis_conn *co
 {
     if (weir__redis_module_refused(conn->node, ask, error)) {
         weir__redis_node_send(c, conn->node, ask, now); /* and ASKING again */
+        return true;
+    }
+    if (weir__redis_module_may_help(conn->node, ask, error)) {
+        rest(c, ask, now); /* until the node has said whether it has the module */
         return true;
     }
     if (weir__resp_is_error(error, "NOSCRIPT") && ask->script && !ask->own.whole_script) {

@@ -14,7 +14,7 @@
 #include "server/base/terminal.h"
 #include "server/cli/ask-redis.h"
 
-enum { NODES_MAX = 64, BINS = 24, BAR = 32 };
+enum { NODES_MAX = 1024 /* as many as a client knows */, BINS = 24, BAR = 32 };
 
 struct options {
     int64_t count;

@@ -24,18 +24,22 @@ class Fake:
     """A server whose replies to anything but the greeting are made by `answer(words)`: bytes, or
     pieces of them with pauses between, or None, which ends the connection."""
 
-    def __init__(self, answer, greets=True):
+    def __init__(self, answer, greets=True, hosts=1, cluster=False):
         self.answer, self.greets, self.ending = answer, greets, False
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
+        self.cluster = cluster
+        self.port, self.listeners = 0, []
         self.open, self.most = 0, 0
         self.lock = threading.Lock()
-        threading.Thread(target=self.accept, daemon=True).start()
+        for i in range(hosts):
+            listener = socket.create_server(("127.0.0.%d" % (i + 1), self.port), backlog=128)
+            self.port = listener.getsockname()[1]
+            self.listeners.append(listener)
+            threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
 
-    def accept(self):
+    def accept(self, listener):
         with contextlib.suppress(OSError):
             while True:
-                s, _ = self.listener.accept()
+                s, _ = listener.accept()
                 threading.Thread(target=self.serve, args=(s,), daemon=True).start()
 
     def serve(self, s):
@@ -64,7 +68,7 @@ class Fake:
     def reply(self, s, words):
         if self.greets and words[0] == b"HELLO":
             answer = WELCOME
-        elif self.greets and words[0] == b"CLUSTER":
+        elif self.greets and words[0] == b"CLUSTER" and not self.cluster:
             answer = NO_CLUSTER
         else:
             answer = self.answer(words)
@@ -81,7 +85,8 @@ class Fake:
 
     def __exit__(self, *_):
         self.ending = True
-        self.listener.close()
+        for listener in self.listeners:
+            listener.close()
 
     def url(self, login="", rest=""):
         return "redis://%s127.0.0.1:%d%s" % (login, self.port, rest)
@@ -222,6 +227,23 @@ def test_D1_status_of_valkey(program):
     with Fake(lambda words: info if words[0] == b"INFO" else b"+x\r\n") as fake:
         said, code = status(fake.url(rest="?protocol=2"))
         assert code == 0 and said["nodes"][0]["version"] == "8.0.1", said
+
+
+def test_D2_status_of_a_large_cluster(program):
+    """All its nodes are told, or slots would seem to have no master."""
+    nodes = 100
+
+    def answer(words):
+        if words[0] != b"CLUSTER":
+            return b"+x\r\n"
+        slots = [b"*3\r\n:%d\r\n:%d\r\n*2\r\n+127.0.0.%d\r\n:%d\r\n" % (
+            i * 16384 // nodes, (i + 1) * 16384 // nodes - 1, i + 1, fake.port)
+            for i in range(nodes)]
+        return b"*%d\r\n%s" % (nodes, b"".join(slots))
+
+    with Fake(answer, hosts=nodes, cluster=True) as fake:
+        said, code = status(fake.url())
+        assert code == 0 and len(said["nodes"]) == nodes and said["slots"] == 16384, said
 
 
 def test_D1_keys_of_every_byte(program):

@@ -279,7 +279,7 @@ TEST(test_a_window_answers_with_one_number)
     assert_int_equal(d.remaining, 2);
     assert_int_equal(d.reset, 4 * S);
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
-        assert_int_equal(window_reply(wrong[i], strlen(wrong[i]), &d), WEIR_SYSTEM);
+        assert_int_equal(window_reply(wrong[i], strlen(wrong[i]), &d), WEIR_CORRUPT);
 }
 
 /* A refusal: the account, the time in seconds, a sign, and microseconds. */
@@ -288,15 +288,15 @@ static const struct {
     int code;
 } window_tails[] = {
     { "1004-500000", WEIR_OK },
-    { "1004+500000", WEIR_SYSTEM },
-    { "1004-", WEIR_SYSTEM },
-    { "-500000", WEIR_SYSTEM },
-    { "1004-1000000", WEIR_SYSTEM },
-    { "1004 500000", WEIR_SYSTEM },
-    { "", WEIR_SYSTEM },
-    { "999999999999999-0", WEIR_SYSTEM },
-    { "1004-5x", WEIR_SYSTEM },
-    { "1004-0000000000000000", WEIR_SYSTEM },
+    { "1004+500000", WEIR_CORRUPT },
+    { "1004-", WEIR_CORRUPT },
+    { "-500000", WEIR_CORRUPT },
+    { "1004-1000000", WEIR_CORRUPT },
+    { "1004 500000", WEIR_CORRUPT },
+    { "", WEIR_CORRUPT },
+    { "999999999999999-0", WEIR_CORRUPT },
+    { "1004-5x", WEIR_CORRUPT },
+    { "1004-0000000000000000", WEIR_CORRUPT },
 };
 
 TEST(test_a_window_answers_with_its_account)

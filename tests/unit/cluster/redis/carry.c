@@ -81,6 +81,25 @@ TEST(test_D1_carried_by_the_module)
     weir__carry_free(&c.carry);
 }
 
+/* A module of another version perhaps: it may have been charged. */
+TEST(test_D1_a_reply_that_makes_no_sense_is_unknown)
+{
+    OWN(world) *w = module_world();
+    struct carried c;
+
+    carry(w, &c, WEIR__ACCOUNT_TAKE, "5/s", "");
+    sent(w);
+    tell(w, "h:1", "*7\r\n:1\r\n:5\r\n:4\r\n:-1\r\n:200000000\r\n:0\r\n:0\r\n");
+    assert_int_equal(c.outcome, IS_UNKNOWN);
+    assert_non_null(strstr(c.why, "makes no sense"));
+    weir__carry_free(&c.carry);
+    carry(w, &c, WEIR__ACCOUNT_PEEK, "5/s", "");
+    sent(w);
+    tell(w, "h:1", "+OK\r\n");
+    assert_int_equal(c.outcome, IS_UNDONE);
+    weir__carry_free(&c.carry);
+}
+
 /* Once that is known, the module's form is not even made. */
 TEST(test_D1_carried_by_scripts_where_the_module_is_not)
 {

@@ -67,6 +67,52 @@ TEST(test_D2_ask_and_noscript)
     is(w, 1, IS_WAITING, "");
 }
 
+/* Its keys are on two nodes, then all on the new one, long before the slot is. */
+TEST(test_D2_ask_after_rests)
+{
+    OWN(world) *w = cluster_world();
+    int i = ask(w, "GET bar");
+
+    for (int tries = 0; tries < 5; tries++) {
+        sends(w, "a:1", "GET bar");
+        tell(w, "a:1", "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
+        pass(w, 100 * MS);
+    }
+    sends(w, "a:1", "GET bar");
+    tell(w, "a:1", "-ASK 5061 b:1\r\n");
+    greet(w, "b:1", WELCOME);
+    sends(w, "b:1", "ASKING; GET bar");
+    tell(w, "b:1", "+OK\r\n+1\r\n");
+    is(w, i, IS_ANSWERED, "+1");
+}
+
+/* Two nodes that ask each other for it: no busy network either. */
+TEST(test_D2_ask_ping_pong)
+{
+    OWN(world) *w = cluster_world();
+    int i = ask(w, "GET bar"), turns = 0;
+
+    while (w->outcome[i] == IS_WAITING) {
+        for (int node = 0; node < 2; node++) {
+            const char *place = node ? "b:1" : "a:1";
+            struct weir__redis_conn *conn = find_conn(w, place, 0);
+            if (conn && conn->phase == WEIR__REDIS_OPENING)
+                greet(w, place, WELCOME);
+            conn = find_conn(w, place, 0);
+            const char *sent = conn ? take(w, conn) : "";
+            if (strstr(sent, "ASKING"))
+                tell(w, place, "+OK\r\n");
+            if (strstr(sent, "GET")) {
+                tell(w, place, node ? "-ASK 5061 a:1\r\n" : "-ASK 5061 b:1\r\n");
+                turns++;
+            }
+        }
+        pass(w, MS);
+    }
+    is(w, i, IS_UNDONE, "ASK");
+    assert_in_range(turns, 5, 25);
+}
+
 /* Two nodes that send it to each other must not keep the network busy. */
 TEST(test_D2_ping_pong)
 {
@@ -273,6 +319,36 @@ TEST(test_D2_several_seeds)
     sends(w, alive, "GET foo");
     tell(w, alive, "+1\r\n");
     is(w, i, IS_ANSWERED, "+1");
+}
+
+/* One seed has another password, or one Sentinel does not know the master yet: the other is asked.
+ * Only when none will do, asks are answered before their time. */
+TEST(test_D1_seeds_that_do_not_help)
+{
+    static const struct {
+        const char *url, *refusal, *answer, *why;
+    } rows[] = {
+        { "redis://a:1,b:1", "-WRONGPASS invalid\r\n", WELCOME NO_CLUSTER, "WRONGPASS" },
+        { "redis-sentinel://a:1,b:1/mine", WELCOME "*-1\r\n",
+          WELCOME "*2\r\n$1\r\nm\r\n$1\r\n1\r\n", "know no master" },
+    };
+
+    for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+        OWN(world) *w = world_of(rows[i / 2].url);
+        bool helps = i % 2;
+        int n = ask(w, "GET foo");
+        const char *first = find_conn(w, "a:1", 0) ? "a:1" : "b:1";
+        const char *second = *first == 'a' ? "b:1" : "a:1";
+        weir__redis_client_opened(w->client, conn_to(w, first), w->now);
+        tell(w, first, rows[i / 2].refusal);
+        is(w, n, IS_WAITING, "");
+        pass(w, 50 * MS);
+        weir__redis_client_opened(w->client, conn_to(w, second), w->now);
+        tell(w, second, helps ? rows[i / 2].answer : rows[i / 2].refusal);
+        is(w, n, helps ? IS_WAITING : IS_UNDONE, helps ? "" : rows[i / 2].why);
+        if (helps && i / 2 == 1)
+            assert_non_null(find_conn(w, "m:1", 0));
+    }
 }
 
 #define REPLICA "%2\r\n+mode\r\n+standalone\r\n+role\r\n+replica\r\n"

@@ -89,6 +89,20 @@ TEST(test_D1_database_that_is_not_there)
     is(w, i, IS_UNDONE, "DB index");
 }
 
+/* Redis refuses it as it refuses asks: the connection is tried again, and they wait. */
+TEST(test_D1_database_behind_a_slow_script)
+{
+    OWN(world) *w = world_of("redis://h:1/1");
+    int i = ask(w, "PING");
+
+    weir__redis_client_opened(w->client, conn_to(w, "h:1"), w->now);
+    tell(w, "h:1", WELCOME);
+    tell(w, "h:1", "-BUSY Redis is busy running a script.\r\n");
+    is(w, i, IS_WAITING, "");
+    pass(w, WEIR_SECOND);
+    is(w, i, IS_UNDONE, "BUSY");
+}
+
 /* The password is needed, and there is none. */
 TEST(test_D1_password_needed)
 {

@@ -45,7 +45,8 @@ TEST(test_D1_scripts_until_the_module_is_seen)
 /* One that asks once would never use it otherwise. */
 TEST(test_D1_asks_that_wait_for_the_module)
 {
-    static const char *const answers[] = { LOADED, "-NOPERM no\r\n", MISSING, "-ERR x\r\n" };
+    static const char *const answers[] = { LOADED, "-NOPERM no\r\n", "-BUSY x\r\n", MISSING,
+                                           "-ERR x\r\n" };
 
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         OWN(world) *w = single_world();
@@ -53,7 +54,7 @@ TEST(test_D1_asks_that_wait_for_the_module)
         int first = ask_both(w), second = ask_both(w);
         sends(w, "h:1", PROBE);
         tell(w, "h:1", answers[i]);
-        sends(w, "h:1", i < 2 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
+        sends(w, "h:1", i < 3 ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA "; " BY_SHA);
         tell(w, "h:1", ":1\r\n:2\r\n");
         is(w, first, IS_ANSWERED, ":1");
         is(w, second, IS_ANSWERED, ":2");
@@ -107,7 +108,8 @@ TEST(test_D1_one_probe_for_a_connection)
 TEST(test_D1_a_module_that_is_gone)
 {
     static const char *const errors[] = { "-ERR unknown command 'WEIR.TAKE', with args\r\n",
-                                          "-NOPERM this user has no permissions\r\n" };
+                                          "-NOPERM this user has no permissions to run the "
+                                          "'weir.take' command\r\n" };
 
     for (size_t i = 0; i < COUNT_OF(errors); i++) {
         OWN(world) *w = single_world();
@@ -122,6 +124,48 @@ TEST(test_D1_a_module_that_is_gone)
         is(w, n, IS_ANSWERED, ":2");
         ask_both(w);
         sends(w, "h:1", BY_SHA);
+    }
+}
+
+/* The first asks of a connection go by scripts, which this user may not call. */
+TEST(test_D1_a_user_without_scripts)
+{
+    for (int loaded = 0; loaded < 2; loaded++) {
+        OWN(world) *w = single_world();
+        int first = ask_both(w), second = ask_both(w);
+        sends(w, "h:1", BY_SHA "; " PROBE "; " BY_SHA);
+        tell(w, "h:1", "-NOPERM evalsha\r\n");
+        is(w, first, IS_WAITING, "");
+        tell(w, "h:1", loaded ? LOADED : MISSING);
+        tell(w, "h:1", "-NOPERM evalsha\r\n");
+        is(w, second, loaded ? IS_WAITING : IS_ANSWERED, loaded ? "" : "-NOPERM");
+        pass(w, 5 * MS);
+        sends(w, "h:1", loaded ? "WEIR.TAKE k 5/s; WEIR.TAKE k 5/s" : BY_SHA);
+        tell(w, "h:1", loaded ? ":1\r\n:1\r\n" : "-NOPERM evalsha\r\n");
+        is(w, first, IS_ANSWERED, loaded ? ":1" : "-NOPERM");
+        is(w, second, IS_ANSWERED, loaded ? ":1" : "-NOPERM");
+    }
+}
+
+/* Asks on other keys go on by the module: this user may have no right to scripts. */
+TEST(test_D1_a_key_that_is_not_for_this_user)
+{
+    static const char *const errors[] = {
+        "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+        "-NOPERM No permissions to access a key\r\n"
+    };
+
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        OWN(world) *w = single_world();
+        ask_both(w);
+        sends(w, "h:1", BY_SHA "; " PROBE);
+        tell(w, "h:1", ":1\r\n" LOADED);
+        for (int turn = 0; turn < 2; turn++) {
+            int n = ask_both(w);
+            sends(w, "h:1", "WEIR.TAKE k 5/s");
+            tell(w, "h:1", errors[i]);
+            is(w, n, IS_ANSWERED, "-NOPERM");
+        }
     }
 }
 

@@ -1,0 +1,91 @@
+/* drive.c -- a client of Redis with sockets: a name server that takes longer than a connection may.
+ * The test is the name server. */
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cluster/redis/drive.h"
+
+static sem_t looked_up, found;
+
+int getaddrinfo(const char *restrict host, const char *restrict port,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict out)
+{
+    static int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(host, "slow.test") != 0 || hints->ai_flags & AI_NUMERICHOST)
+        return real(host, port, hints, out);
+    sem_post(&looked_up);
+    sem_wait(&found);
+    return real("127.0.0.1", port, hints, out);
+}
+
+static int listen_anywhere(char *url, size_t size)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    snprintf(url, size, "redis://slow.test:%d", ntohs(address.sin_port));
+    return fd;
+}
+
+static void note(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
+{
+    (void)answer;
+    *(bool *)ask->context = true;
+}
+
+/* It answers when several connections have been given up: the next one needs no look-up, and there
+ * is never more than one at a time. */
+TEST(test_D1_a_slow_name_server)
+{
+    struct weir__redis_options options = { .jitter = 1 };
+    struct weir__redis_drive *drive;
+    char url[64];
+    int listener = listen_anywhere(url, sizeof(url)), looks;
+    weir_time now = 1000 * WEIR_SECOND;
+    bool answered = false;
+    struct weir__redis_ask ask = {
+        .slot = WEIR__REDIS_ANY_SLOT, .deadline = WEIR_NEVER, .done = note, .context = &answered
+    };
+
+    sem_init(&looked_up, 0, 0);
+    sem_init(&found, 0, 0);
+    assert_ok(weir__redis_url_parse(&options.url, url, NULL));
+    assert_ok(weir__redis_drive_create(&drive, &options, NULL));
+    assert_true(weir__redis_ask_texts(&ask, (const char *[]){ "PING", NULL }));
+    weir__redis_client_ask(weir__redis_drive_client(drive), &ask, now);
+    for (int i = 0; i < 50; i++, now += 100 * WEIR_MILLISECOND)
+        weir__redis_drive_turn(drive, now);
+    sem_wait(&looked_up);
+    sem_post(&found);
+
+    struct pollfd watched[] = { { .fd = listener, .events = POLLIN },
+                                { .fd = weir__redis_drive_fd(drive), .events = POLLIN } };
+    for (int i = 0; i < 6000 && (watched[0].revents & POLLIN) == 0; i++) {
+        poll(watched, 2, 10);
+        now += 100 * WEIR_MILLISECOND;
+        weir__redis_drive_turn(drive, now);
+    }
+    assert_true(watched[0].revents & POLLIN);
+    assert_int_equal(sem_getvalue(&looked_up, &looks), 0);
+    assert_int_equal(looks, 0); /* no second one */
+    assert_false(answered);
+    weir__redis_drive_end(drive);
+    weir__redis_drive_destroy(drive);
+    weir__redis_ask_free(&ask);
+    close(listener);
+}

@@ -224,8 +224,8 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
 
 void *weir__part_copy_apart(struct weir__part *part, weir_time now)
 {
-    part->state = part->slot != NULL && part->owed == 0 ? malloc(part->plan->state_size) : NULL;
-    if (part->state != NULL)
+    part->state = part->owed == 0 ? calloc(1, part->plan->state_size) : NULL;
+    if (part->state != NULL && part->slot != NULL)
         weir__part_copy(part, now < 0 ? 0 : now);
     return part->state;
 }

@@ -256,9 +256,9 @@ static void trade_block(struct weir_table *table, struct weir__hand *hand, uint6
 }
 
 /* The next user wants one or two. */
-static void drop_spares(struct weir_table *table, struct weir__hand *hand, uint64_t n)
+void weir__hand_drop_spares(struct weir_table *table, struct weir__hand *hand, size_t n)
 {
-    for (uint64_t i = SPARES_KEPT; i < n; i++)
+    for (size_t i = SPARES_KEPT; i < n; i++)
         give_spare(table, &hand->spares[i]);
 }
 
@@ -339,7 +339,7 @@ bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
     }
     weir__publish(&hand->n, 0);
     if (__builtin_expect((blocks != 0 || !committed) && n > SPARES_KEPT, 0))
-        drop_spares(table, hand, n);
+        weir__hand_drop_spares(table, hand, n);
     return committed;
 }
 

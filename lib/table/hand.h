@@ -70,6 +70,9 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word);
 uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
                           size_t bytes, bool guest);
 
+/* Of its first n spare blocks the hand keeps one or two: others may need the rest. */
+void weir__hand_drop_spares(struct weir_table *table, struct weir__hand *hand, size_t n);
+
 /* The block, which was taken from the slab, is the hand's spare block i. */
 void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block);
 

@@ -419,6 +419,8 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
         if (__builtin_expect(out == AGAIN, 0))
             stand_back(tries);
     }
+    if (__builtin_expect(aid.slow, 0)) /* refused, it has used none of the blocks of its copies */
+        weir__hand_drop_spares(table, aid.hand, n);
     if (aid.hand != NULL)
         weir__hand_give(aid.hand);
     if (__builtin_expect(out == REFUSED, 0))

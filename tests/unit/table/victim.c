@@ -272,6 +272,36 @@ TEST(test_T2_a_window_of_any_length_is_idle_when_nothing_counts)
     }
 }
 
+/* Its limit has changed since: it goes, or stays, by what it has used of the present one. */
+TEST(test_T2_a_window_of_any_length_is_idle_when_it_is_under_the_present_limit)
+{
+    static const struct {
+        const char *before, *after;
+        weir_time live, idle;
+    } changes[] = {
+        { "sliding-window 20/1m buckets=600", "sliding-window 20/1h buckets=600", 50, 62 },
+        { "sliding-window 20/1h buckets=600", "sliding-window 20/1m buckets=600", 0, 2 },
+        { "sliding-window 20/1m buckets=9000", "sliding-window 20/1h buckets=600", 50, 62 },
+        { "sliding-window 20/1m buckets=600", "sliding-window 20/1h buckets=9000", 50, 62 },
+    };
+
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t c = 0; c < COUNT_OF(changes); c++) {
+            OWN(weir_table) *table = private_table(narrow, 1000);
+            struct weir_limiter *window = limiter_of(table, "window", changes[c].before);
+            assert_true(take(window, "old", 20, NOW - 10 * MINUTE).allowed);
+            assert_true(take(window, "spent", 20, NOW).allowed);
+            change(window, changes[c].after, NOW + S);
+            int64_t old = left(window, "old", NOW + 2 * S) < 20;
+            assert_int_equal(left(window, "spent", NOW + 2 * S), 0);
+            assert_int_equal(stats_of(table, NOW + 2 * S).live, 1 + old);
+            assert_int_equal(left(window, "spent", NOW + changes[c].live * MINUTE), 0);
+            assert_true(stats_of(table, NOW + changes[c].live * MINUTE).live >= 1);
+            assert_int_equal(left(window, "spent", NOW + changes[c].idle * MINUTE), 20);
+            assert_int_equal(stats_of(table, NOW + changes[c].idle * MINUTE).live, 0);
+        }
+}
+
 /* ------------------------------------------- limits that come with the ask ---- */
 
 static bool carry(struct weir_table *table, const char *limit, const char *key, weir_time now)

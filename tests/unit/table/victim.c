@@ -163,6 +163,25 @@ TEST(test_T2_large_states_of_one_size_leave_room_for_others)
     assert_int_equal(count_freed(login, "login", 100, NOW + 6001), 0);
 }
 
+/* Also if a state takes several chunks: it has room for itself and for the copy that changes it. */
+TEST(test_T2_large_states_of_one_size_leave_room_for_whole_chunks)
+{
+    static const char *const floods[] = { "sliding-window 9/1d buckets=900",
+                                          "sliding-window 9/1d buckets=9000",
+                                          "sliding-window 9/1d buckets=17000" };
+
+    for (size_t f = 0; f < COUNT_OF(floods); f++) {
+        OWN(weir_table) *table = table_with_slab(20000, 16 << 20);
+        struct weir_limiter *login = limiter_of(table, "login", "sliding-window 5/1d buckets=30000"),
+                            *account = limiter_of(table, "account", floods[f]);
+        int passed = 0;
+        flood(&account, 1, 5000, 1, NOW);
+        for (int i = 0; i < 20; i++)
+            passed += take(login, "k", 1, NOW + 5000).allowed;
+        assert_int_equal(passed, 5);
+    }
+}
+
 /* Limits that clients bring may fill half of the slab; all of it while no rule has large states. */
 TEST(test_T2_guests_leave_half_of_the_slab_to_rules)
 {

@@ -268,6 +268,18 @@ static bool is_spare_for(const struct weir__space *space, uint64_t spare, size_t
            bytes_of(spare) == bytes;
 }
 
+bool weir__hand_shed(struct weir__space *space, struct weir__hand *hand, size_t i, size_t bytes)
+{
+    bool any = false;
+
+    for (; i < SPARES_KEPT; i++)
+        if (is_spare_for(space, hand->spares[i], bytes)) {
+            give_spare(space->table, &hand->spares[i]);
+            any = true;
+        }
+    return any;
+}
+
 /* Gives back the spares of a free hand that are of this size. */
 static bool shed(struct weir__space *space, struct weir__hand *hand, size_t bytes)
 {
@@ -277,12 +289,7 @@ static bool shed(struct weir__space *space, struct weir__hand *hand, size_t byte
         any = any || is_spare_for(space, weir__get(&hand->spares[i]), bytes);
     if (!any || !try_take(hand, own_mark(space->table)))
         return false;
-    any = false;
-    for (size_t i = 0; i < SPARES_KEPT; i++)
-        if (is_spare_for(space, hand->spares[i], bytes)) {
-            give_spare(space->table, &hand->spares[i]);
-            any = true;
-        }
+    any = weir__hand_shed(space, hand, 0, bytes);
     weir__hand_give(hand);
     return any;
 }

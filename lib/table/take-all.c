@@ -220,11 +220,14 @@ static bool find_block(struct aid *aid, struct part *part)
 {
     struct weir__part *p = &part->p;
     uint64_t mine[WEIR_ALL_MAX];
+    size_t large = count_large(aid->parts, aid->n);
 
     list_tags(aid, mine);
-    if (weir__slab_make_room(p, part->ask->now, aid->hand, mine, aid->n))
+    if (weir__hand_shed(p->limiter->space, aid->hand, large,
+                        weir__block_round(p->plan->state_size)) ||
+        weir__slab_make_room(p, part->ask->now, aid->hand, mine, aid->n))
         return true;
-    if (p->room_at == 0 && count_large(aid->parts, aid->n) > 1 &&
+    if (p->room_at == 0 && large > 1 &&
         !weir__slab_has_room(&p->limiter->space->slab, p->plan->state_size))
         p->room_at = INT64_MAX;
     if (!note_full(aid, part))

@@ -181,9 +181,9 @@ static bool is_long(const struct weir__part *part)
     size_t size = part->plan->state_size,
            bytes = weir__block_bytes(&part->limiter->space->slab, (uint32_t)part->before[1]);
 
-    return size > COPY || (part->plan->algo == &weir__sliding_window &&
-                           weir__part_version(part) != part->version &&
-                           (size > BROUGHT || bytes > BROUGHT));
+    return size > COPY ||
+           (part->plan->algo == &weir__sliding_window &&
+            weir__part_version(part) != part->version && (size > BROUGHT || bytes > BROUGHT));
 }
 
 static void judge_part(struct weir__part *part, weir_time now, struct reading *reading,
@@ -398,10 +398,12 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
 
 static bool has_block(struct weir__space *space, void *slot, size_t bytes)
 {
-    struct weir_limiter *limiter = weir__slot_limiter(space, weir__load(slot));
     uint64_t pair[2];
 
     weir__load_pair(weir__slot_pair(space, slot), pair);
+    if ((uint32_t)pair[1] == 0) /* nearly all, where few have one */
+        return false;
+    struct weir_limiter *limiter = weir__slot_limiter(space, weir__load(slot));
     return limiter != NULL && limiter->kind == WEIR__LARGE &&
            (pair[space->narrow] & WEIR__PIN) == 0 &&
            weir__block_bytes(&space->slab, (uint32_t)pair[1]) == bytes;
@@ -423,7 +425,7 @@ static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time n
     group = (part->home.group + group) % space->groups;
     for (uint64_t i = 0; i < WEIR__GROUP_SLOTS && end < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, group, part->home.first + i);
-        if (is_mine(slot, mine, n) || !has_block(space, slot, bytes))
+        if (!has_block(space, slot, bytes) || is_mine(slot, mine, n))
             continue;
         fetch_state(space, slot);
         c->all[end++].slot = slot;

@@ -107,10 +107,11 @@ TEST(test_a_backup_has_every_key)
 TEST(test_T4_a_copy_on_a_full_disk_is_none)
 {
     const char *path = new_path();
-    OWN(weir_table) *table = private_table(false, 1000);
     struct weir__ban_record ban = { .since = NOW, .until = NOW + S, .strikes = 1, .rule = "r" };
     struct weir_error error = { 0 };
     struct weir__copy copy;
+
+    OWN(weir_table) *table = private_table(false, 1000);
 
     assert_int_equal(weir__copy_begin(&copy, path, table->header, NULL, &error), WEIR_OK);
     fill_disk(copy.to);

@@ -601,9 +601,9 @@ TEST(test_L10_a_refusal_keeps_no_blocks_from_others)
     struct weir_item items[4];
 
     for (size_t i = 0; i < COUNT_OF(items); i++)
-        items[i] = item_of(limiter_of(table, (char[]){ (char)('a' + i), 0 },
-                                      "sliding-window 1/30d buckets=4000"),
-                           "k", 1, NOW);
+        items[i] = item_of(
+            limiter_of(table, (char[]){ (char)('a' + i), 0 }, "sliding-window 1/30d buckets=4000"),
+            "k", 1, NOW);
     assert_true(take_all_at(items, COUNT_OF(items), NOW).allowed);
     assert_int_equal(take_all_at(items, COUNT_OF(items), NOW + S).reason, WEIR_LIMITED);
     assert_int_equal(stats_of(table, -1).slab_used, (COUNT_OF(items) + 2) << 14);

@@ -172,7 +172,8 @@ TEST(test_T2_large_states_of_one_size_leave_room_for_whole_chunks)
 
     for (size_t f = 0; f < COUNT_OF(floods); f++) {
         OWN(weir_table) *table = table_with_slab(20000, 16 << 20);
-        struct weir_limiter *login = limiter_of(table, "login", "sliding-window 5/1d buckets=30000"),
+        struct weir_limiter *login =
+                                limiter_of(table, "login", "sliding-window 5/1d buckets=30000"),
                             *account = limiter_of(table, "account", floods[f]);
         int passed = 0;
         flood(&account, 1, 5000, 1, NOW);

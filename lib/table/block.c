@@ -209,9 +209,20 @@ static uint32_t search_run(struct weir__slab *slab, uint64_t n, uint64_t end)
     return 0;
 }
 
+/* Chunks of its size that a chunk in use stands for.  All of the guests' runs are one size. */
+static uint64_t count_own(uint64_t word, unsigned class, uint64_t n, bool guest)
+{
+    unsigned kind = kind_of(word);
+
+    if (class < RUNS || guest)
+        return kind == CLASS_0 + class || (class == RUNS && kind == REST);
+    return kind == RUN && used_of(word) == n ? n : 0;
+}
+
 /* The last free chunks are for sizes that have few.  Else one size could take all of them, and
  * nothing of another size be kept: a chunk holds blocks of one size, and is seldom empty again.
- * Guests leave more: they choose their sizes. */
+ * Of runs, few are two at least: a state and the copy that changes it.  Guests leave more: they
+ * choose their sizes. */
 static bool may_claim(const struct weir__slab *slab, unsigned class, uint64_t n, bool guest)
 {
     uint64_t top = top_of(slab), free = slab->count - top, own = 0,
@@ -221,11 +232,13 @@ static bool may_claim(const struct weir__slab *slab, unsigned class, uint64_t n,
                         : slab->kept;
 
     for (uint64_t at = 0; at < top && free < kept + n; at++) {
-        unsigned kind = kind_of(weir__load(&slab->words[at]));
-        free += kind == FREE || kind == DIRTY;
-        own += kind == CLASS_0 + class || (class == RUNS && kind == REST);
+        uint64_t word = weir__load(&slab->words[at]);
+        free += is_free(word);
+        own += count_own(word, class, n, guest);
     }
-    return free >= kept + n || own + n <= few + (few == 0);
+    few = few > 0 ? few : 1;
+    few = class == RUNS && !guest && few < 2 * n ? 2 * n : few;
+    return free >= kept + n || own + n <= few;
 }
 
 static uint32_t take_run(struct weir__slab *slab, uint64_t n, bool guest)

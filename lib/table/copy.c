@@ -8,6 +8,7 @@
  * key's state is one that it had while the copy was made; those of several keys may be of different
  * moments.  What belongs to processes stays behind: guards, permits, hands.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +165,8 @@ int weir__copy_end(struct weir__copy *copy, const char *path, bool replaces, int
     bool made = copy->to != NULL;
     struct weir_table *again;
 
+    if (made && code == WEIR_OK && weir__get(&copy->to->header->no_disk) > 0)
+        code = weir__fail(error, WEIR_SYSTEM, "cannot make '%s': %s", path, strerror(ENOSPC));
     if (made) {
         weir__bans_measure(copy->to);
         weir__bans_settle(copy->to);

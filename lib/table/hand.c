@@ -256,9 +256,9 @@ static void trade_block(struct weir_table *table, struct weir__hand *hand, uint6
 }
 
 /* The next user wants one or two. */
-static void drop_spares(struct weir_table *table, struct weir__hand *hand, uint64_t n)
+void weir__hand_drop_spares(struct weir_table *table, struct weir__hand *hand, size_t n)
 {
-    for (uint64_t i = SPARES_KEPT; i < n; i++)
+    for (size_t i = SPARES_KEPT; i < n; i++)
         give_spare(table, &hand->spares[i]);
 }
 
@@ -266,6 +266,18 @@ static bool is_spare_for(const struct weir__space *space, uint64_t spare, size_t
 {
     return (uint32_t)spare != 0 && slab_of(space->table, spare) == &space->slab &&
            bytes_of(spare) == bytes;
+}
+
+bool weir__hand_shed(struct weir__space *space, struct weir__hand *hand, size_t i, size_t bytes)
+{
+    bool any = false;
+
+    for (; i < SPARES_KEPT; i++)
+        if (is_spare_for(space, hand->spares[i], bytes)) {
+            give_spare(space->table, &hand->spares[i]);
+            any = true;
+        }
+    return any;
 }
 
 /* Gives back the spares of a free hand that are of this size. */
@@ -277,12 +289,7 @@ static bool shed(struct weir__space *space, struct weir__hand *hand, size_t byte
         any = any || is_spare_for(space, weir__get(&hand->spares[i]), bytes);
     if (!any || !try_take(hand, own_mark(space->table)))
         return false;
-    any = false;
-    for (size_t i = 0; i < SPARES_KEPT; i++)
-        if (is_spare_for(space, hand->spares[i], bytes)) {
-            give_spare(space->table, &hand->spares[i]);
-            any = true;
-        }
+    any = weir__hand_shed(space, hand, 0, bytes);
     weir__hand_give(hand);
     return any;
 }
@@ -339,7 +346,7 @@ bool weir__hand_commit(struct weir_table *table, struct weir__hand *hand)
     }
     weir__publish(&hand->n, 0);
     if (__builtin_expect((blocks != 0 || !committed) && n > SPARES_KEPT, 0))
-        drop_spares(table, hand, n);
+        weir__hand_drop_spares(table, hand, n);
     return committed;
 }
 

@@ -70,10 +70,17 @@ void weir__hand_settle(struct weir_table *table, uint64_t *word);
 uint32_t weir__hand_block(struct weir__space *space, struct weir__hand *hand, size_t i,
                           size_t bytes, bool guest);
 
+/* Of its first n spare blocks the hand keeps one or two: others may need the rest. */
+void weir__hand_drop_spares(struct weir_table *table, struct weir__hand *hand, size_t n);
+
 /* The block, which was taken from the slab, is the hand's spare block i. */
 void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t i, uint32_t block);
 
-/* The slab is full: a free hand that keeps spare blocks of this size, rounded, gives them back.
+/* The slab is full: the hand gives back those of its spare blocks, from the i-th on, that are of
+ * this size, rounded: others than it needs now.  False: there is none. */
+bool weir__hand_shed(struct weir__space *space, struct weir__hand *hand, size_t i, size_t bytes);
+
+/* Likewise: a free hand that keeps spare blocks of this size, rounded, gives them back.
  * False: there is none. */
 bool weir__hands_shed(struct weir__space *space, size_t bytes);
 

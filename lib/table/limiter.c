@@ -176,6 +176,18 @@ const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_
     return era == NULL ? NULL : &era->plan;
 }
 
+weir_time weir__limiter_until(struct weir_limiter *limiter, uint32_t version)
+{
+    weir_time until = INT64_MAX;
+
+    pthread_mutex_lock(&limiter->table->mutex);
+    const struct weir__era *era = limiter->era;
+    for (; era != NULL && era->version != version; era = era->older)
+        until = era->since;
+    pthread_mutex_unlock(&limiter->table->mutex);
+    return era == NULL ? INT64_MAX : until;
+}
+
 #define LISTED (WEIR__PAST + 1)
 
 /* From the era of a version to the last.  If that version is forgotten, from the oldest that is

@@ -224,8 +224,8 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
 
 void *weir__part_copy_apart(struct weir__part *part, weir_time now)
 {
-    part->state = part->slot != NULL && part->owed == 0 ? malloc(part->plan->state_size) : NULL;
-    if (part->state != NULL)
+    part->state = part->owed == 0 ? calloc(1, part->plan->state_size) : NULL;
+    if (part->state != NULL && part->slot != NULL)
         weir__part_copy(part, now < 0 ? 0 : now);
     return part->state;
 }
@@ -241,12 +241,20 @@ void weir__part_forgo(struct weir__part *part)
                 1);
 }
 
+/* Of the hand's spare blocks the part needs the first. */
+static bool make_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
+{
+    return weir__hand_shed(part->limiter->space, hand, 1,
+                           weir__block_round(part->plan->state_size)) ||
+           weir__slab_make_room(part, now, hand, &part->home.tag, 1);
+}
+
 /* If there is no copy because the slab is full: another key's block has been freed, read again. */
 static bool finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
     if (part->state != NULL || part->owed != 0)
         return false;
-    if (weir__slab_make_room(part, now, hand, &part->home.tag, 1))
+    if (make_room(part, hand, now))
         return true;
     weir__part_forgo(part);
     return false;
@@ -352,7 +360,7 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
         return done;
     }
     weir__hand_clear(hand);
-    if (weir__slab_make_room(part, now, hand, &part->home.tag, 1))
+    if (make_room(part, hand, now))
         return false;
     weir__part_forgo(part);
     return true;

@@ -169,6 +169,8 @@ int weir__table_fits(const struct weir_table *table, const struct weir_plan *pla
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter);
 /* The plan of a version; NULL: nobody remembers it. */
 const struct weir_plan *weir__limiter_plan(struct weir_limiter *limiter, uint32_t version);
+/* When the next one took its place; INT64_MAX: none did, or nobody remembers it. */
+weir_time weir__limiter_until(struct weir_limiter *limiter, uint32_t version);
 /* Brings a state kept under an older version to `to`, up to the era's; both of their plans'
  * sizes.  from NULL: nobody remembers the version. */
 void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,

@@ -220,11 +220,14 @@ static bool find_block(struct aid *aid, struct part *part)
 {
     struct weir__part *p = &part->p;
     uint64_t mine[WEIR_ALL_MAX];
+    size_t large = count_large(aid->parts, aid->n);
 
     list_tags(aid, mine);
-    if (weir__slab_make_room(p, part->ask->now, aid->hand, mine, aid->n))
+    if (weir__hand_shed(p->limiter->space, aid->hand, large,
+                        weir__block_round(p->plan->state_size)) ||
+        weir__slab_make_room(p, part->ask->now, aid->hand, mine, aid->n))
         return true;
-    if (p->room_at == 0 && count_large(aid->parts, aid->n) > 1 &&
+    if (p->room_at == 0 && large > 1 &&
         !weir__slab_has_room(&p->limiter->space->slab, p->plan->state_size))
         p->room_at = INT64_MAX;
     if (!note_full(aid, part))
@@ -419,6 +422,8 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
         if (__builtin_expect(out == AGAIN, 0))
             stand_back(tries);
     }
+    if (__builtin_expect(aid.slow, 0)) /* refused, it has used none of the blocks of its copies */
+        weir__hand_drop_spares(table, aid.hand, n);
     if (aid.hand != NULL)
         weir__hand_give(aid.hand);
     if (__builtin_expect(out == REFUSED, 0))

@@ -30,6 +30,7 @@
 #define ALL_USED ((uint32_t)1 << 20) /* the whole of a limit */
 
 #define COPY       1024       /* a larger state, a long window, is read where it lies: */
+#define BROUGHT    256        /* so is a window under an older limit, if it is larger; */
 #define LONG_BYTES (64 << 10) /* at most this much of them in a search, ... */
 #define LONG_LEAST 4          /* ... but this many windows */
 #define AHEAD      12         /* slots whose states are fetched before they are judged */
@@ -129,6 +130,22 @@ static weir_time spent_until(const struct weir__part *part)
     return until > INT64_MAX ? INT64_MAX : (weir_time)until;
 }
 
+static weir_time width_of(const struct weir_plan *plan)
+{
+    return (weir_time)plan->by_bucket.by;
+}
+
+/* Of a state under an older limit: what counted when that was replaced goes on for the present
+ * period.  At most two buckets too late. */
+static weir_time carried_over(const struct weir__part *part, const struct weir_plan *own,
+                              weir_time until, weir_time idle_at)
+{
+    weir__i128 at = (weir__i128)idle_at - own->limit.period + width_of(own) +
+                    part->plan->limit.period + width_of(part->plan);
+
+    return idle_at <= until ? idle_at : at > INT64_MAX ? INT64_MAX : (weir_time)at;
+}
+
 /* A window with thousands of buckets.  One that is not read counts as used up: the others are
  * known to be cheaper; so does one whose limit is forgotten (read_large in part.c). */
 static void judge_long(const struct weir__part *part, weir_time now, struct reading *reading,
@@ -137,18 +154,36 @@ static void judge_long(const struct weir__part *part, weir_time now, struct read
     struct weir__space *space = part->limiter->space;
     uint32_t block = (uint32_t)part->before[1];
     size_t bytes = weir__block_bytes(&space->slab, block);
-    const struct weir_plan *plan = weir__limiter_plan(part->limiter, weir__part_version(part));
+    uint32_t version = weir__part_version(part);
+    const struct weir_plan *plan = weir__limiter_plan(part->limiter, version);
+    weir_time until =
+        version == part->version ? INT64_MAX : weir__limiter_until(part->limiter, version);
     bool spent = plan == NULL && (bytes > 0 || (block == 0 && part->before[1] != 0));
 
     v->idle_at = !space->narrow ? (weir_time)part->before[0]
                  : spent        ? spent_until(part)
                                 : INT64_MAX;
+    if (!space->narrow && plan != NULL)
+        v->idle_at = carried_over(part, plan, until, v->idle_at);
     v->used = v->idle_at <= now || (bytes == 0 && !spent) ? 0 : ALL_USED;
     if (v->used == 0 || plan == NULL || plan->state_size > bytes ||
         !may_read(reading, plan->state_size))
         return;
-    int64_t used = weir__buckets_weigh(plan, weir__block_at(&space->slab, block), now, &v->idle_at);
-    v->used = v->idle_at <= now ? 0 : part_of(used, plan->limit.count);
+    int64_t used = weir__buckets_weigh(plan, weir__block_at(&space->slab, block),
+                                       now < until ? now : until, &v->idle_at);
+    v->idle_at = carried_over(part, plan, until, v->idle_at);
+    v->used = v->idle_at <= now ? 0 : part_of(used, part->plan->limit.count);
+}
+
+/* Or slow to bring over to the present limit. */
+static bool is_long(const struct weir__part *part)
+{
+    size_t size = part->plan->state_size,
+           bytes = weir__block_bytes(&part->limiter->space->slab, (uint32_t)part->before[1]);
+
+    return size > COPY ||
+           (part->plan->algo == &weir__sliding_window &&
+            weir__part_version(part) != part->version && (size > BROUGHT || bytes > BROUGHT));
 }
 
 static void judge_part(struct weir__part *part, weir_time now, struct reading *reading,
@@ -157,7 +192,7 @@ static void judge_part(struct weir__part *part, weir_time now, struct reading *r
     uint64_t state[COPY / sizeof(uint64_t)];
     bool large = part->limiter->kind == WEIR__LARGE;
 
-    if (large && part->plan->state_size > sizeof(state)) {
+    if (large && is_long(part)) {
         judge_long(part, now, reading, v);
         return;
     }
@@ -363,10 +398,12 @@ struct weir__victim weir__victim_near(const struct weir__part *part, weir_time n
 
 static bool has_block(struct weir__space *space, void *slot, size_t bytes)
 {
-    struct weir_limiter *limiter = weir__slot_limiter(space, weir__load(slot));
     uint64_t pair[2];
 
     weir__load_pair(weir__slot_pair(space, slot), pair);
+    if ((uint32_t)pair[1] == 0) /* nearly all, where few have one */
+        return false;
+    struct weir_limiter *limiter = weir__slot_limiter(space, weir__load(slot));
     return limiter != NULL && limiter->kind == WEIR__LARGE &&
            (pair[space->narrow] & WEIR__PIN) == 0 &&
            weir__block_bytes(&space->slab, (uint32_t)pair[1]) == bytes;
@@ -388,7 +425,7 @@ static bool find_blocks(const struct weir__part *part, size_t bytes, weir_time n
     group = (part->home.group + group) % space->groups;
     for (uint64_t i = 0; i < WEIR__GROUP_SLOTS && end < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__slot_at(space, group, part->home.first + i);
-        if (is_mine(slot, mine, n) || !has_block(space, slot, bytes))
+        if (!has_block(space, slot, bytes) || is_mine(slot, mine, n))
             continue;
         fetch_state(space, slot);
         c->all[end++].slot = slot;

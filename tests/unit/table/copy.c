@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "table/bans.h"
+#include "table/copy.h"
 #include "table/file.h"
 #include "table/slot.h"
 
@@ -100,6 +101,26 @@ TEST(test_a_backup_has_every_key)
         take(weir__limiter_by_name(copy, "l0"), "k0", 1, NOW + S); /* they are two */
         assert_int_equal(look(copy, 0, 0).remaining, look(table, 0, 0).remaining - 1);
     }
+}
+
+/* What does not fit must not be missing from a file that looks whole. */
+TEST(test_T4_a_copy_on_a_full_disk_is_none)
+{
+    const char *path = new_path();
+    struct weir__ban_record ban = { .since = NOW, .until = NOW + S, .strikes = 1, .rule = "r" };
+    struct weir_error error = { 0 };
+    struct weir__copy copy;
+
+    OWN(weir_table) *table = private_table(false, 1000);
+
+    assert_int_equal(weir__copy_begin(&copy, path, table->header, NULL, &error), WEIR_OK);
+    fill_disk(copy.to);
+    weir__copy_ban(&copy, weir__ban_tag(copy.to, "r", key_of("k")), &ban);
+    empty_disk(copy.to);
+    assert_int_equal(weir__copy_end(&copy, path, false, WEIR_OK, &error), WEIR_SYSTEM);
+    assert_non_null(strstr(error.text, "No space left"));
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(copy.path, F_OK), -1);
 }
 
 /* The slots that they leave hold no state. */

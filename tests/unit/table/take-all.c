@@ -593,6 +593,43 @@ static void assert_limited(bool narrow, size_t windows, int64_t chunks)
         assert_true(take_all_at(items, 1, NOW + 20 * S).allowed); /* one alone has room */
 }
 
+/* A refusal has made copies too: their blocks are others' again, but for two for the hand. */
+TEST(test_L10_a_refusal_keeps_no_blocks_from_others)
+{
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .keys = 200, .slab = 2 << 16, .guards = 1 });
+    struct weir_item items[4];
+
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        items[i] = item_of(
+            limiter_of(table, (char[]){ (char)('a' + i), 0 }, "sliding-window 1/30d buckets=4000"),
+            "k", 1, NOW);
+    assert_true(take_all_at(items, COUNT_OF(items), NOW).allowed);
+    assert_int_equal(take_all_at(items, COUNT_OF(items), NOW + S).reason, WEIR_LIMITED);
+    assert_int_equal(stats_of(table, -1).slab_used, (COUNT_OF(items) + 2) << 14);
+}
+
+/* The hand may keep the only block for a copy in a place that this ask has no use for. */
+TEST(test_L10_a_hand_uses_any_block_that_it_keeps)
+{
+    for (int together = 0; together < 2; together++) {
+        OWN(weir_table) *table =
+            table_with(&(struct weir_table_options){ .keys = 200, .slab = 3 << 16, .guards = 1 });
+        struct weir_limiter *window = limiter_of(table, "w", "sliding-window 10/30d buckets=9000"),
+                            *other = limiter_of(table, "o", "sliding-window 10/30d"),
+                            *small = limiter_of(table, "s", "gcra 100/30d");
+        struct weir_item both[] = { item_of(other, "k", 1, NOW), item_of(window, "k", 1, NOW) },
+                         one[] = { item_of(window, "k", 1, NOW), item_of(small, "k", 1, NOW) };
+        int passed = 0;
+        for (int i = 0; i < 3; i++)
+            passed += take_all_at(both, 2, NOW + i * S).allowed;
+        for (int i = 3; i < 20; i++)
+            passed += together ? take_all_at(one, 2, NOW + i * S).allowed
+                               : take(window, "k", 1, NOW + i * S).allowed;
+        assert_int_equal(passed, 10);
+    }
+}
+
 TEST(test_L10_several_large_states_without_room_for_copies_do_not_pass)
 {
     for (int64_t chunks = 1; chunks <= 8; chunks++)

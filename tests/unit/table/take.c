@@ -421,6 +421,9 @@ TEST(test_L13_a_peek_of_a_long_window_needs_no_room)
             continue;
         assert_int_equal(left(longer, "k", NOW), 0);
         assert_int_equal(left(longer, "new", NOW), 5);
+        struct weir_decision new = peek(longer, "new", 2, NOW), same = peek(shorter, "new", 2, NOW);
+        assert_int_equal(new.remaining, same.remaining);
+        assert_in_range(new.reset, 3600 * S, same.reset);
         assert_false(peek(longer, "k", 1, NOW).allowed);
     }
 }

@@ -163,6 +163,26 @@ TEST(test_T2_large_states_of_one_size_leave_room_for_others)
     assert_int_equal(count_freed(login, "login", 100, NOW + 6001), 0);
 }
 
+/* Also if a state takes several chunks: it has room for itself and for the copy that changes it. */
+TEST(test_T2_large_states_of_one_size_leave_room_for_whole_chunks)
+{
+    static const char *const floods[] = { "sliding-window 9/1d buckets=900",
+                                          "sliding-window 9/1d buckets=9000",
+                                          "sliding-window 9/1d buckets=17000" };
+
+    for (size_t f = 0; f < COUNT_OF(floods); f++) {
+        OWN(weir_table) *table = table_with_slab(20000, 16 << 20);
+        struct weir_limiter *login =
+                                limiter_of(table, "login", "sliding-window 5/1d buckets=30000"),
+                            *account = limiter_of(table, "account", floods[f]);
+        int passed = 0;
+        flood(&account, 1, 5000, 1, NOW);
+        for (int i = 0; i < 20; i++)
+            passed += take(login, "k", 1, NOW + 5000).allowed;
+        assert_int_equal(passed, 5);
+    }
+}
+
 /* Limits that clients bring may fill half of the slab; all of it while no rule has large states. */
 TEST(test_T2_guests_leave_half_of_the_slab_to_rules)
 {
@@ -270,6 +290,36 @@ TEST(test_T2_a_window_of_any_length_is_idle_when_nothing_counts)
         weir_table_stats(table, NOW + 3601 * S, &stats);
         assert_int_equal(stats.live, 0);
     }
+}
+
+/* Its limit has changed since: it goes, or stays, by what it has used of the present one. */
+TEST(test_T2_a_window_of_any_length_is_idle_when_it_is_under_the_present_limit)
+{
+    static const struct {
+        const char *before, *after;
+        weir_time live, idle;
+    } changes[] = {
+        { "sliding-window 20/1m buckets=600", "sliding-window 20/1h buckets=600", 50, 62 },
+        { "sliding-window 20/1h buckets=600", "sliding-window 20/1m buckets=600", 0, 2 },
+        { "sliding-window 20/1m buckets=9000", "sliding-window 20/1h buckets=600", 50, 62 },
+        { "sliding-window 20/1m buckets=600", "sliding-window 20/1h buckets=9000", 50, 62 },
+    };
+
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t c = 0; c < COUNT_OF(changes); c++) {
+            OWN(weir_table) *table = private_table(narrow, 1000);
+            struct weir_limiter *window = limiter_of(table, "window", changes[c].before);
+            assert_true(take(window, "old", 20, NOW - 10 * MINUTE).allowed);
+            assert_true(take(window, "spent", 20, NOW).allowed);
+            change(window, changes[c].after, NOW + S);
+            int64_t old = left(window, "old", NOW + 2 * S) < 20;
+            assert_int_equal(left(window, "spent", NOW + 2 * S), 0);
+            assert_int_equal(stats_of(table, NOW + 2 * S).live, 1 + old);
+            assert_int_equal(left(window, "spent", NOW + changes[c].live * MINUTE), 0);
+            assert_true(stats_of(table, NOW + changes[c].live * MINUTE).live >= 1);
+            assert_int_equal(left(window, "spent", NOW + changes[c].idle * MINUTE), 20);
+            assert_int_equal(stats_of(table, NOW + changes[c].idle * MINUTE).live, 0);
+        }
 }
 
 /* ------------------------------------------- limits that come with the ask ---- */

@@ -228,6 +228,22 @@ def test_N1_of_two_options_the_last_counts(weir):
     assert rules_of("zone=x:1m " + ONE, "zone=a") == rules_of(ONE, "zone=a")
 
 
+def test_N1_names_of_several_servers(weir):
+    """A name with a star is before a regular expression, and the first of those before others."""
+    text = """events {}
+http {
+    limit_req_zone $remote_addr zone=one:1m rate=1r/s;
+    server { listen 80; server_name %s; limit_req zone=one; }
+    server { listen 80; server_name %s; }
+}
+"""
+    for mine, other, lost in [("*.example.org", "~^www\\.", True), ("~^api\\.", "~^api\\.v1", True),
+                              ("www.*", "~^www\\.", True), ("*.a.org", "~\\.b\\.org$", False),
+                              ("~^api\\.", "*.org", False), ("~^api\\.", "~^www\\.", False)]:
+        _, said = import_text(weir, text % (mine, other), int(lost))
+        assert ("the name " in said and "is another server's too" in said) == lost, (mine, said)
+
+
 def test_N1_a_file_without_limits(weir):
     """Nothing is wrong with any of its lines."""
     rules, said = import_text(weir, "events {}\nhttp { server { location / { } } }\n")

@@ -238,7 +238,10 @@ http {
 }
 """
     for mine, other, lost in [("*.example.org", "~^www\\.", True), ("~^api\\.", "~^api\\.v1", True),
-                              ("www.*", "~^www\\.", True), ("*.a.org", "~\\.b\\.org$", False),
+                              ("www.*", "~^www\\.", True),
+                              ("*.a.org", "~^www\\.a\\.org$", True),
+                              ("*.org", "~\\.a\\.org$", True), ("~^www", "www.a.org", False),
+                              ("*.a.org", "~\\.b\\.org$", False),
                               ("~^api\\.", "*.org", False), ("~^api\\.", "~^www\\.", False)]:
         _, said = import_text(weir, text % (mine, other), int(lost))
         assert ("the name " in said and "is another server's too" in said) == lost, (mine, said)

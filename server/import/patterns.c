@@ -253,8 +253,8 @@ static void after_names(struct weir__import *import, struct weir__import_pattern
     if (rank == 3)
         return;
     p->kind = WEIR__IMPORT_GLOB;
-    p->text = weir__import_text(import, "%s%s%s", rank == 1 ? "*" : "", p->text,
-                                rank == 2 ? "*" : "");
+    p->text =
+        weir__import_text(import, "%s%s%s", rank == 1 ? "*" : "", p->text, rank == 2 ? "*" : "");
 }
 
 bool weir__pattern_host(struct weir__import *import, struct weir__import_patterns *list,

@@ -247,6 +247,23 @@ http {
         assert ("the name " in said and "is another server's too" in said) == lost, (mine, said)
 
 
+def test_N1_a_place_within_one_without_regular_expressions(weir):
+    """/s/p/a.php is the regular expression's, /s/a.php is not."""
+    text = """events {}
+http {
+    limit_req_zone $remote_addr zone=one:1m rate=1r/s;
+    server {
+        location ^~ /s/ { }
+        location %s { }
+        location ~ \\.php$ { limit_req zone=one; }
+    }
+}
+"""
+    for inner, lost in [("/s/p/", True), ("^~ /s/p/", False), ("= /s/p/", False), ("/p/", False)]:
+        _, said = import_text(weir, text % inner, int(lost))
+        assert ("nginx.conf:6: differs: requests of /s/p/" in said) == lost, (inner, said)
+
+
 def test_N1_a_file_without_limits(weir):
     """Nothing is wrong with any of its lines."""
     rules, said = import_text(weir, "events {}\nhttp { server { location / { } } }\n")

@@ -264,6 +264,20 @@ http {
         assert ("nginx.conf:6: differs: requests of /s/p/" in said) == lost, (inner, said)
 
 
+def test_N1_places_for_nginx_itself(weir):
+    """X-Accel-Redirect, a part of a page or an error lead there, and no URI."""
+    for line, what in [("location /files/ { internal; limit_req zone=one; }", "only nginx itself"),
+                       ("location @b { limit_req zone=one; }", "only nginx itself"),
+                       ("location / { add_after_body /x; } location /x { limit_req zone=one; }",
+                        "this add_after_body leads to"),
+                       ("ssi on; location /x { limit_req zone=one; }", "this ssi leads to")]:
+        text = """http { limit_req_zone $remote_addr zone=one:1m rate=1r/s;
+server { listen 80; %s } }"""
+        _, said = import_text(weir, text % line, 1)
+        assert "nginx.conf:2: differs: " in said and what in said, (line, said)
+        import_text(weir, text % line.replace("limit_req ", "#").replace("zone=one;", "\n"))
+
+
 def test_N1_a_file_without_limits(weir):
     """Nothing is wrong with any of its lines."""
     rules, said = import_text(weir, "events {}\nhttp { server { location / { } } }\n")

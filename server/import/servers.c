@@ -236,8 +236,8 @@ static bool is_preferred(const struct weir__import_pattern *other,
     return a < b || (a == b && first);
 }
 
-/* Names that nginx prefers to some of `mine`, or all.  A note says which of mine is preferred to one
- * of them. */
+/* Names that nginx prefers to some of `mine`, or all of them.  A note names one of mine that it
+ * prefers to them. */
 static void exclude(struct weir__import *import, struct weir__import_condition *host,
                     const struct server *like, const struct weir__import_patterns *mine,
                     const struct weir__import_patterns *others, bool first, bool all)

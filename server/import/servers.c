@@ -14,6 +14,7 @@ struct server {
     struct weir__region *region;
     size_t group;    /* the same for those with the same region; 0: no region */
     bool is_default; /* of the port looked at */
+    bool nameless;   /* it has requests without a Host too */
     struct server *next;
 };
 
@@ -163,6 +164,7 @@ static void add_names(struct weir__import *import, const struct server *servers,
         for (size_t i = 1; i < d->n; i++) {
             struct weir__import_patterns said = { 0 };
             const char *name = d->words[i];
+            s->nameless |= name[0] == '\0';
             if (name[0] == '$' || (name[0] == '~' && !weir__pattern_host(import, &said, name)))
                 weir__import_note(import, d, true, "rules cannot express the name %s", name);
             else
@@ -194,9 +196,13 @@ static struct server *servers_on(struct weir__import *import, const struct serve
     }
     if (on != NULL)
         (marked != NULL ? marked : on)->is_default = true;
-    for (struct server *s = on; s != NULL; s = s->next)
+    for (struct server *s = on; s != NULL; s = s->next) {
+        if (s->nameless && !s->is_default && s->group != 0)
+            weir__import_note(import, s->at, true,
+                              "rules cannot tell requests without a Host, which are this server's");
         if (s->names.n == 0 && !s->is_default)
             s->group = 0;
+    }
     return on;
 }
 

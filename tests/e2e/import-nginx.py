@@ -245,6 +245,12 @@ http {
                               ("~^api\\.", "*.org", False), ("~^api\\.", "~^www\\.", False)]:
         _, said = import_text(weir, text % (mine, other), int(lost))
         assert ("the name " in said and "is another server's too" in said) == lost, (mine, said)
+    default = text.replace("server_name %s; }", "server_name b; } server { listen 80; %s }")
+    for nameless in ['server_name "" a; limit_req zone=one;', 'server_name ""; limit_req zone=one;']:
+        _, said = import_text(weir, default % ("c", nameless), 1)
+        assert "nginx.conf:5: differs: rules cannot tell requests without a Host" in said, said
+    import_text(weir, text % ('"" a', "b"))  # the default one has them anyway
+    import_text(weir, text % ("a", '""'))
 
 
 def test_N1_a_place_within_one_without_regular_expressions(weir):

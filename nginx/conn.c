@@ -52,7 +52,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const struct ngx_weir_part *part,
 {
     ngx_weir_conn_exit(ctx);
     ngx_log_error(part->log_level, r->connection->log, 0, "limiting connections%s by zone \"%V\"",
-                  part->dry_run ? ", dry run" : "", &zone->name);
+                  part->dry_run ? ", dry run," : "", &zone->name);
     if (d->reason != WEIR_KEY_BUSY)
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
                       "weir: zone \"%V\" has no room for another key or connection: %s",

@@ -55,7 +55,7 @@ static ngx_int_t refuse(ngx_stream_session_t *s, const struct ngx_weir_part *par
     *status = part->dry_run ? NGX_WEIR_REJECTED_DRY_RUN : NGX_WEIR_REJECTED;
     ngx_weir_count(zone, *status);
     ngx_log_error(part->log_level, s->connection->log, 0, "limiting %s%s by zone \"%V\"", what,
-                  part->dry_run ? ", dry run" : "", &zone->name);
+                  part->dry_run ? ", dry run," : "", &zone->name);
     return part->dry_run ? NGX_DECLINED : NGX_STREAM_SERVICE_UNAVAILABLE;
 }
 

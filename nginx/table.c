@@ -49,14 +49,16 @@ static struct weir_table_options choose_sizes(const struct ngx_weir_conf *conf)
     return o;
 }
 
-/* Near enough to keep what it knows. */
+/* Near enough to keep what it knows.  An eighth is room that KEY_BYTES leaves empty: a small zone
+ * more is no reason to forget all bans. */
 static bool fits(const struct weir_table *table, const struct weir_table_options *wanted)
 {
     struct weir_table_stats stats;
     int64_t slots = wanted->keys * KEY_BYTES / SLOT_BYTES;
 
     weir_table_stats(table, -1, &stats);
-    return stats.slots >= slots && stats.slots / 2 <= slots + 1024 && stats.slab >= wanted->slab;
+    return stats.slots >= slots - slots / 8 && stats.slots / 2 <= slots + 1024 &&
+           stats.slab >= wanted->slab - wanted->slab / 8;
 }
 
 /* ------------------------------------------------------------------ open ---- */

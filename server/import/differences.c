@@ -70,6 +70,20 @@ static void note_settings(struct weir__import *import, const struct weir__direct
     }
 }
 
+/* Limits of places that no URI leads to. */
+static void note_inner(struct weir__import *import, const struct weir__directive *block)
+{
+    bool named = weir__conf_is(block, "location") && block->words[block->n - 1][0] == '@';
+    bool inner = named || weir__conf_find(block, "internal") != NULL;
+
+    for (const struct weir__directive *d = block->first; d != NULL; d = d->next) {
+        if (inner && (weir__conf_is(d, "limit_req") || weir__conf_is(d, "limit_conn")))
+            weir__import_note(import, d, true,
+                              "only nginx itself leads requests here: rules do not limit them");
+        note_inner(import, d);
+    }
+}
+
 /* ----------------------------------------------------------------- places ---- */
 
 struct survey {
@@ -103,12 +117,14 @@ static bool is_asked_in_server(const struct weir__import_place *p)
 
 static void note_leads(struct survey *w, const struct weir__directive *d)
 {
-    static const char *const names[] = { "try_files", "error_page", "mirror", "auth_request",
-                                         "post_action" };
-    char last = d->words[d->n - 1][0];
+    static const char *const names[] = { "try_files",      "error_page",  "mirror",
+                                         "auth_request",   "post_action", "add_before_body",
+                                         "add_after_body", "ssi" };
+    const char *last = d->words[d->n - 1];
+    bool leads = last[0] == '/' || last[0] == '@' || last[0] == '$' || strcmp(last, "on") == 0;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (weir__conf_is(d, names[i]) && (last == '/' || last == '@' || last == '$'))
+        if (weir__conf_is(d, names[i]) && leads)
             weir__import_note(w->import, d, true,
                               "nginx may limit what this %s leads to; rules do not", d->words[0]);
 }
@@ -244,4 +260,5 @@ void weir__import_differences(struct weir__import *import, const struct weir__im
     note_split_zones(import, guards);
     note_changes(&w);
     note_settings(import, import->http);
+    note_inner(import, import->http);
 }

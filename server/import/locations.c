@@ -279,6 +279,39 @@ static bool beats_chosen(const struct weir__import_place *e,
     return false;
 }
 
+/* May a text of the pattern start so? */
+static bool may_start(const struct weir__import_pattern *p, const char *start)
+{
+    size_t fixed = p->kind == WEIR__IMPORT_GLOB ? strcspn(p->text, "*?") : strlen(p->text);
+    size_t len = strlen(start);
+
+    return strncmp(p->text, start, fixed < len ? fixed : len) == 0 &&
+           (fixed >= len || p->kind != WEIR__IMPORT_EXACT);
+}
+
+/* A ^~ keeps its requests from regular expressions, but not those of a longer prefix within. */
+static void note_regained(struct weir__import *import, const struct weir__import_place *places,
+                          const struct weir__import_place *c, const struct weir__import_place *e)
+{
+    for (const struct weir__import_place *q = places; q != NULL; q = next_of(q))
+        for (struct weir__import_pattern *p = c->patterns.first; p != NULL; p = p->next)
+            if (q->kind == WEIR__PLACE_PREFIX && is_longer(q, e) && is_tried(c, q) &&
+                may_start(p, q->text))
+                weir__import_note(import, q->at, true,
+                                  "requests of %s that match %s are within %s too, which rules "
+                                  "leave out there: not limited",
+                                  q->text, c->text, e->text);
+}
+
+static void note_all_regained(struct weir__import *import, const struct weir__import_place *places,
+                              const struct weir__import_place *only,
+                              const struct weir__import_place *e)
+{
+    for (const struct weir__import_place *c = places; c != NULL; c = next_of(c))
+        if (is_chosen(c, only) && c->kind == WEIR__PLACE_REGEX && beats(e, c))
+            note_regained(import, places, c, e);
+}
+
 /* The requests of the chosen places of a server, or of one of them. */
 static void say(struct weir__import *import, struct weir__import_place *places,
                 const struct weir__import_place *only, struct weir__import_condition *out)
@@ -291,6 +324,8 @@ static void say(struct weir__import *import, struct weir__import_place *places,
             weir__patterns_add(import, &out->match, &p->patterns);
         } else if (!is_chosen(p, only) && beats_chosen(p, places, only)) {
             weir__patterns_add(import, &out->not, &p->patterns);
+            if (p->kind == WEIR__PLACE_PREFIX)
+                note_all_regained(import, places, only, p);
         }
     }
     if (everything)

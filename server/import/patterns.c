@@ -245,13 +245,29 @@ void weir__patterns_add(struct weir__import *import, struct weir__import_pattern
         weir__pattern_add(import, list, p->kind, p->text);
 }
 
+/* nginx tries a regular expression last, also one that says the same as a name. */
+static void after_names(struct weir__import *import, struct weir__import_pattern *p)
+{
+    int rank = weir__pattern_rank(p);
+
+    if (rank == 3)
+        return;
+    p->kind = WEIR__IMPORT_GLOB;
+    p->text =
+        weir__import_text(import, "%s%s%s", rank == 1 ? "*" : "", p->text, rank == 2 ? "*" : "");
+}
+
 bool weir__pattern_host(struct weir__import *import, struct weir__import_patterns *list,
                         const char *name)
 {
     char *small = weir__import_text(import, "%s", name);
 
-    if (name[0] == '~')
-        return weir__pattern_regex(import, list, name + 1, false);
+    if (name[0] == '~') {
+        bool said = weir__pattern_regex(import, list, name + 1, false);
+        for (struct weir__import_pattern *p = list->first; p != NULL; p = p->next)
+            after_names(import, p);
+        return said;
+    }
     for (char *c = small; *c != '\0'; c++)
         *c = (char)tolower((unsigned char)*c);
     if (small[0] == '.') {

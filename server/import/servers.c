@@ -14,6 +14,7 @@ struct server {
     struct weir__region *region;
     size_t group;    /* the same for those with the same region; 0: no region */
     bool is_default; /* of the port looked at */
+    bool nameless;   /* it has requests without a Host too */
     struct server *next;
 };
 
@@ -163,6 +164,7 @@ static void add_names(struct weir__import *import, const struct server *servers,
         for (size_t i = 1; i < d->n; i++) {
             struct weir__import_patterns said = { 0 };
             const char *name = d->words[i];
+            s->nameless |= name[0] == '\0';
             if (name[0] == '$' || (name[0] == '~' && !weir__pattern_host(import, &said, name)))
                 weir__import_note(import, d, true, "rules cannot express the name %s", name);
             else
@@ -194,18 +196,37 @@ static struct server *servers_on(struct weir__import *import, const struct serve
     }
     if (on != NULL)
         (marked != NULL ? marked : on)->is_default = true;
-    for (struct server *s = on; s != NULL; s = s->next)
+    for (struct server *s = on; s != NULL; s = s->next) {
+        if (s->nameless && !s->is_default && s->group != 0)
+            weir__import_note(import, s->at, true,
+                              "rules cannot tell requests without a Host, which are this server's");
         if (s->names.n == 0 && !s->is_default)
             s->group = 0;
+    }
     return on;
 }
 
-static bool may_cover(const struct weir__import_patterns *wide, const char *name)
+/* What follows its last star; of a prefix nothing. */
+static const char *end_of(const struct weir__import_pattern *p)
 {
-    for (struct weir__import_pattern *p = wide->first; p != NULL; p = p->next)
-        if (p->kind != WEIR__IMPORT_EXACT && weir__pattern_may_be(p, name))
-            return true;
-    return false;
+    const char *end = p->text + strlen(p->text);
+
+    while (p->kind == WEIR__IMPORT_GLOB && end > p->text && end[-1] != '*' && end[-1] != '?')
+        end--;
+    return end;
+}
+
+/* May a host match both?  Sometimes true where none does. */
+static bool may_meet(const struct weir__import_pattern *a, const struct weir__import_pattern *b)
+{
+    if (a->kind == WEIR__IMPORT_EXACT || b->kind == WEIR__IMPORT_EXACT)
+        return a->kind == WEIR__IMPORT_EXACT ? weir__pattern_may_be(b, a->text)
+                                             : weir__pattern_may_be(a, b->text);
+    const char *x = end_of(a), *y = end_of(b);
+    size_t starts = strcspn(a->text, "*?"), start = strcspn(b->text, "*?");
+    size_t ends = strlen(x), end = strlen(y), n = ends < end ? ends : end;
+    return strncmp(a->text, b->text, start < starts ? start : starts) == 0 &&
+           strcmp(x + ends - n, y + end - n) == 0;
 }
 
 /* Does nginx find `other`, although a request may match `mine` as well?  A whole name is before the
@@ -221,17 +242,26 @@ static bool is_preferred(const struct weir__import_pattern *other,
     return a < b || (a == b && first);
 }
 
-/* Names that nginx prefers to some of `mine`. */
+/* Names that nginx prefers to some of `mine`, or all of them.  A note names one of mine that it
+ * prefers to them. */
 static void exclude(struct weir__import *import, struct weir__import_condition *host,
-                    const struct weir__import_patterns *mine,
-                    const struct weir__import_patterns *others, bool first)
+                    const struct server *like, const struct weir__import_patterns *mine,
+                    const struct weir__import_patterns *others, bool first, bool all)
 {
     for (struct weir__import_pattern *p = others->first; p != NULL; p = p->next) {
-        bool taken = false;
-        for (struct weir__import_pattern *m = mine->first; m != NULL && !taken; m = m->next)
-            taken = is_preferred(p, m, first);
+        const char *lost = NULL;
+        bool taken = all;
+        for (struct weir__import_pattern *m = mine->first; m != NULL; m = m->next)
+            if (is_preferred(p, m, first))
+                taken = true;
+            else if (may_meet(p, m))
+                lost = m->text;
         if (taken)
             weir__pattern_add(import, &host->not, p->kind, p->text);
+        if (taken && lost != NULL)
+            weir__import_note(import, like->at, true,
+                              "the name %s is another server's too: rules cannot tell them apart",
+                              lost);
     }
 }
 
@@ -253,15 +283,8 @@ static void say_hosts(struct weir__import *import, const struct server *servers,
     for (const struct server *s = servers; s != NULL; s = s->next)
         if (s->group == like->group)
             first = false;
-        else if (has_default)
-            weir__patterns_add(import, &host->not, &s->names);
         else
-            exclude(import, host, &mine, &s->names, first);
-    for (struct weir__import_pattern *p = mine.first; p != NULL; p = p->next)
-        if (may_cover(&host->not, p->text))
-            weir__import_note(import, like->at, true,
-                              "the name %s is another server's too: rules cannot tell them apart",
-                              p->text);
+            exclude(import, host, like, &mine, &s->names, first, has_default);
 }
 
 static struct weir__region *region_of_port(struct weir__import *import,

@@ -228,6 +228,63 @@ def test_N1_of_two_options_the_last_counts(weir):
     assert rules_of("zone=x:1m " + ONE, "zone=a") == rules_of(ONE, "zone=a")
 
 
+def test_N1_names_of_several_servers(weir):
+    """A name with a star is before a regular expression, and the first of those before others."""
+    text = """events {}
+http {
+    limit_req_zone $remote_addr zone=one:1m rate=1r/s;
+    server { listen 80; server_name %s; limit_req zone=one; }
+    server { listen 80; server_name %s; }
+}
+"""
+    for mine, other, lost in [("*.example.org", "~^www\\.", True), ("~^api\\.", "~^api\\.v1", True),
+                              ("www.*", "~^www\\.", True),
+                              ("*.a.org", "~^www\\.a\\.org$", True),
+                              ("*.org", "~\\.a\\.org$", True), ("~^www", "www.a.org", False),
+                              ("*.a.org", "~\\.b\\.org$", False),
+                              ("~^api\\.", "*.org", False), ("~^api\\.", "~^www\\.", False)]:
+        _, said = import_text(weir, text % (mine, other), int(lost))
+        assert ("the name " in said and "is another server's too" in said) == lost, (mine, said)
+    default = text.replace("server_name %s; }", "server_name c; } server { listen 80; %s }")
+    for nameless in ['"" a', '""']:
+        limited = "server_name %s; limit_req zone=one;" % nameless
+        _, said = import_text(weir, default % ("c", limited), 1)
+        assert "nginx.conf:5: differs: rules cannot tell requests without a Host" in said, said
+    import_text(weir, text % ('"" a', "b"))  # the default one has them anyway
+    import_text(weir, text % ("a", '""'))
+
+
+def test_N1_a_place_within_one_without_regular_expressions(weir):
+    """/s/p/a.php is the regular expression's, /s/a.php is not."""
+    text = """events {}
+http {
+    limit_req_zone $remote_addr zone=one:1m rate=1r/s;
+    server {
+        location ^~ /s/ { }
+        location %s { }
+        location ~ \\.php$ { limit_req zone=one; }
+    }
+}
+"""
+    for inner, lost in [("/s/p/", True), ("^~ /s/p/", False), ("= /s/p/", False), ("/p/", False)]:
+        _, said = import_text(weir, text % inner, int(lost))
+        assert ("nginx.conf:6: differs: requests of /s/p/" in said) == lost, (inner, said)
+
+
+def test_N1_places_for_nginx_itself(weir):
+    """X-Accel-Redirect, a part of a page or an error lead there, and no URI."""
+    for line, what in [("location /files/ { internal; limit_req zone=one; }", "only nginx itself"),
+                       ("location @b { limit_req zone=one; }", "only nginx itself"),
+                       ("location / { add_after_body /x; } location /x { limit_req zone=one; }",
+                        "this add_after_body leads to"),
+                       ("ssi on; location /x { limit_req zone=one; }", "this ssi leads to")]:
+        text = """http { limit_req_zone $remote_addr zone=one:1m rate=1r/s;
+server { listen 80; %s } }"""
+        _, said = import_text(weir, text % line, 1)
+        assert "nginx.conf:2: differs: " in said and what in said, (line, said)
+        import_text(weir, text % line.replace("limit_req ", "#").replace("zone=one;", "\n"))
+
+
 def test_N1_a_file_without_limits(weir):
     """Nothing is wrong with any of its lines."""
     rules, said = import_text(weir, "events {}\nhttp { server { location / { } } }\n")

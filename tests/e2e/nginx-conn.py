@@ -127,7 +127,7 @@ def test_N2_redirects_and_dry_runs(module):
         backend.answer(held[1])
         assert held[0].answer().headers["s"] == "PASSED"
         assert nginx.logged(r"\[info\].*limiting connections by") == 1
-        assert nginx.logged(r"\[error\].*limiting connections, dry run by") == 1
+        assert nginx.logged(r"\[error\].*limiting connections, dry run, by zone") == 1
 
 
 def test_N2_a_page_of_a_refusal_is_limited_too(module):

@@ -126,7 +126,7 @@ def test_N2_dry_run_of_streams(module):
     with stream_nginx(module) as nginx, Backend(nginx) as backend:
         sessions = [Session(nginx, "dry") for _ in range(3)]
         assert [session.passes(backend) for session in sessions] == [True] * 3
-        assert nginx.logged(r"\[warn\].*limiting connections, dry run by zone") == 2
+        assert nginx.logged(r"\[warn\].*limiting connections, dry run, by zone") == 2
         for session in sessions:
             session.end()
 

@@ -176,9 +176,11 @@ def test_N3_other_sizes_begin_anew(module):
     with Nginx(module, ZONE, BURST % 1) as nginx:
         assert nginx.statuses(3, "/?k=a") == [200, 200, 429]
         first = os.stat(nginx.path("nginx.weir"))
-        nginx.configure(http=ZONE.replace("1m", "900k"))  # as good as the same
-        nginx.reload()
-        assert nginx.get("/?k=a").status == 429
+        for http in [ZONE.replace("1m", "900k"),  # as good as the same
+                     ZONE + "weir_req_zone $arg_k zone=small:100k rate=1r/s;"]:
+            nginx.configure(http=http)
+            nginx.reload()
+            assert nginx.get("/?k=a").status == 429
         nginx.configure(http=ZONE.replace("1m", "10m"))
         nginx.reload()
         assert nginx.statuses(3, "/?k=a") == [200, 200, 429]

@@ -120,7 +120,8 @@ static weir_time wait_of(const struct weir *weir, const struct weir__active *f, 
     const struct weir__guard_draft *draft = f->rules->guards[i].draft;
     struct weir_guard *guard = f->stations[i].guard;
     bool fits =
-        draft->by_fit && weir__guard_fits(guard, ask, weir__line_length(weir, guard), draft->queue);
+        draft->by_fit &&
+        weir__guard_fits(guard, ask, weir__line_length(weir, guard, ask->now), draft->queue);
 
     return weir__draft_wait(draft, ask->priority, ask->user_class, fits);
 }

@@ -273,6 +273,23 @@ TEST(test_N4_late_waiters_take_no_place)
     }
 }
 
+/* ... nor one of a priority's places. */
+TEST(test_G7_with_shed_late_waiters_take_no_place)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, shed: true, concurrency: { max: 1, queue: 2 } "
+                                       "}\n"));
+    struct guest a, b, c;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    assert_true(come(weir, &c, "", NOW + WEIR_SECOND));
+    assert_refused_by_guard(c.visit, "g", WEIR_BUSY);
+    assert_false(come(weir, &c, "", NOW + WEIR_SECOND + 1));
+    go(weir, &a, NOW + WEIR_SECOND + 1);
+    assert_refused_by_guard(b.visit, "g", WEIR_LATE);
+    assert_entered(c.visit, 1);
+}
+
 /* ... nor does it keep a newcomer from a free permit; and when it is told, it is told when to ask
  * again. */
 TEST(test_N4_a_late_waiter_keeps_nobody_out)

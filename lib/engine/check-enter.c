@@ -208,6 +208,8 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
             weir__admission_undo(admission);
             return false;
         }
+        if (admission->guard == admission->waited_at)
+            admission->favoured = false;
         if (admission->named != NULL && key.len > 0)
             name_key(admission, &g->by_key, secrets, facts);
     }

@@ -91,6 +91,7 @@ static struct weir *weir;
 static struct guest guests[VISITS];
 static weir_time now;
 static int64_t allowed, refused;
+static bool shed_before[GUARDS]; /* it may end with the ask that it refuses */
 
 static struct weir_guard *guard_at(int i)
 {
@@ -142,7 +143,7 @@ static bool has_place(int i, int rank)
 /* While it sheds permits are spared, and who waits depends on what fits. */
 static bool may_be_busy(int i, const struct guest *g)
 {
-    if (terms[i].shed && guard_at(i)->record->shedding)
+    if (terms[i].shed && (guard_at(i)->record->shedding || shed_before[i]))
         return true;
     return is_full(i) && (terms[i].queue == 0 || g->visit.queue_max == 0 ||
                           (terms[i].shed && !has_place(i, g->rank)));
@@ -341,6 +342,8 @@ static void play(void)
     bool changes = one_in(2);
     for (int i = 0; i < STEPS; i++) {
         int deed = int_between(1, 100);
+        for (int k = 0; k < GUARDS; k++)
+            shed_before[k] = guard_at(k)->record->shedding;
         now += one_in(3) ? int_between(0, 100) * WEIR_MILLISECOND : 0;
         if (deed <= 50)
             come();

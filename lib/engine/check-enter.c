@@ -120,7 +120,8 @@ static weir_time wait_of(const struct weir *weir, const struct weir__active *f, 
     const struct weir__guard_draft *draft = f->rules->guards[i].draft;
     struct weir_guard *guard = f->stations[i].guard;
     bool fits =
-        draft->by_fit && weir__guard_fits(guard, ask, weir__line_length(weir, guard), draft->queue);
+        draft->by_fit &&
+        weir__guard_fits(guard, ask, weir__line_length(weir, guard, ask->now), draft->queue);
 
     return weir__draft_wait(draft, ask->priority, ask->user_class, fits);
 }
@@ -207,6 +208,8 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
             weir__admission_undo(admission);
             return false;
         }
+        if (admission->guard == admission->waited_at)
+            admission->favoured = false;
         if (admission->named != NULL && key.len > 0)
             name_key(admission, &g->by_key, secrets, facts);
     }

@@ -32,9 +32,12 @@ enum visit { NEW, IN_TURN, ELSEWHERE }; /* an ask for the first time, or after i
 static bool decide(struct weir *weir, struct weir_visit *v, enum visit how, bool waits,
                    struct weir__admission *a)
 {
+    const struct weir__line *line = v->line;
+
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
                                    .favoured = how != NEW,
+                                   .waited_at = how == IN_TURN ? line->guard : NULL,
                                    .in_turn = v->in_turn,
                                    .waits = waits,
                                    .in_line = how == IN_TURN,

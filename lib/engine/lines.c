@@ -62,11 +62,17 @@ struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
     return l;
 }
 
-int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guard)
+int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guard, weir_time now)
 {
-    const struct weir__line *l = weir__line_find(weir, guard);
+    struct weir__line *l = weir__line_find(weir, guard);
 
-    return l != NULL ? weir__get(&l->queue->length) : 0;
+    if (l == NULL || weir__get(&l->queue->length) == 0)
+        return 0;
+    if (pthread_mutex_trylock(&l->queue->lock) == 0) { /* as below */
+        (void)weir__queue_front_locked(l->queue, now);
+        pthread_mutex_unlock(&l->queue->lock);
+    }
+    return weir__get(&l->queue->length);
 }
 
 bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,

@@ -23,8 +23,8 @@ static inline struct weir__line *weir__line_first(const struct weir *weir)
 /* NULL: nobody has waited there yet. */
 struct weir__line *weir__line_find(const struct weir *weir, const struct weir_guard *guard);
 
-/* Waiters there. */
-int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guard);
+/* Waiters there, without those that are late. */
+int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guard, weir_time now);
 
 /* The line for a waiter with this priority and class, and at most how long it may wait there: as
  * long as it would, and no longer than the rules say.  NULL: it may not, or there is no memory. */

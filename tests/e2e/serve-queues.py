@@ -137,6 +137,27 @@ def test_L11_an_exit_frees_all_guards_before_turns(weir):
         assert d.exit(entered["permit"]) == 1
 
 
+def test_G7_one_that_waits_is_shed_by_guards_behind(weir):
+    """Host overload, as the second guard sees it, counts for those that waited at the first."""
+    rules = ("version: 1\nguards:\n"
+             "  - { name: first, match: { uri: [/both, /one] },"
+             " concurrency: { max: 1, queue: 5, wait: 60s } }\n"
+             "  - { name: second, match: { uri: /both }, system: { in_flight: 1 } }\n")
+    with Doors(weir, rules=rules) as d:
+        permit = d.enter("uri", "/one")["permit"]
+        for step in range(100):
+            d.server.clock(1000 + step / 4)
+            d.enter("GUARD", "second", "COST", 1)
+        shed = 0
+        for _ in range(5):
+            waiter = Waiter(d, "WAIT", 60000, "uri", "/both", guard="first")
+            assert d.exit(permit) == 1
+            entered = waiter.answer()
+            shed += (entered["reason"], entered["guard"]) == ("shed", "second")
+            permit = entered["permit"] or d.enter("uri", "/one")["permit"]
+        assert shed >= 3, shed  # a twentieth is let in
+
+
 def test_L11_limits_have_the_rest_of_its_wait(weir):
     """After a wait in the queue, a limit may let it wait for what is left of its time."""
     rules = ('version: 1\nrules:\n  - { name: slowly, key: "{ip}", limit: 1/10s }\n'

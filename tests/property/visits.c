@@ -4,8 +4,10 @@
  *     never too many      in flight is what was entered and has not come back, of every guard, and
  *                         never above its limit
  *     never for nothing   the first in a queue waits only while one of its guards is full; a
- *                         request is busy only at a full guard without a queue, full only at a
- *                         full queue, and late only after its time, or if it would be
+ *                         request is busy only at a full guard without a queue, or one that sheds
+ *                         if the places of its priority are taken; full only at a full queue; late
+ *                         only after its time, or if it would be; key-busy only if its key has all
+ *                         of its permits, or enough waiters
  *     nobody forgotten    each request is decided once, or cancelled; the totals say the same; when
  *                         all work has ended, all who wait enter
  *
@@ -26,6 +28,8 @@ enum { GUARDS = 3, SETS = 1 << GUARDS, VISITS = 30, STEPS = 400 };
 
 struct terms {
     int max, queue; /* queue 0: nobody waits there */
+    int per_key;    /* 0: any number */
+    bool shed;      /* those wait that fit */
     weir_time wait;
 };
 
@@ -36,17 +40,26 @@ static void add_guard(int i)
 {
     struct terms *t = &terms[i];
 
-    *t = (struct terms){ int_between(1, 4), one_in(4) ? 0 : int_between(1, 6),
+    *t = (struct terms){ int_between(1, 4), one_in(4) ? 0 : int_between(1, 6), 0, one_in(3),
                          int_between(1, 20) * 100 * WEIR_MILLISECOND };
+    t->per_key = one_in(4) ? int_between(1, t->max < 2 ? t->max : 2) : 0;
+    if (t->shed) {
+        t->queue = t->queue > 0 ? t->queue : int_between(1, 30);
+        t->wait = WEIR_SECOND;
+    }
     add("- { name: g%d, lease: 1h, match: { uri: [", i);
     for (int set = 0, n = 0; set < SETS; set++)
         if (set >> i & 1)
             add("%s/%d", n++ ? ", " : "", set);
-    add("] }, concurrency: { max: %d", t->max);
+    if (t->per_key > 0)
+        add("] }, concurrency: { max: %d, key: \"{header.k}\", total: %d", t->per_key, t->max);
+    else
+        add("] }, concurrency: { max: %d", t->max);
     if (t->queue > 0)
-        add(", queue: %d, wait: %dms%s", t->queue, (int)(t->wait / WEIR_MILLISECOND),
-            one_in(3) ? ", order: priority" : "");
-    add(" }, priority: \"{header.p|0}\" }\n");
+        add(", queue: %d%s", t->queue, one_in(3) ? ", order: priority" : "");
+    if (t->queue > 0 && !t->shed)
+        add(", wait: %dms", (int)(t->wait / WEIR_MILLISECOND));
+    add(" }, priority: \"{header.p|0}\", shed: %s }\n", t->shed ? "true" : "false");
 }
 
 static void use_random_rules(struct weir *weir, weir_time now)
@@ -67,9 +80,9 @@ enum state { NOBODY, WAITS, WORKS };
 
 struct guest {
     enum state state;
-    int set;
-    char uri[8], priority[8];
-    struct weir_attr attrs[2];
+    int set, rank;
+    char uri[8], priority[8], key[8];
+    struct weir_attr attrs[3];
     weir_time came;
     struct weir_visit visit;
 };
@@ -78,6 +91,7 @@ static struct weir *weir;
 static struct guest guests[VISITS];
 static weir_time now;
 static int64_t allowed, refused;
+static bool shed_before[GUARDS]; /* it may end with the ask that it refuses */
 
 static struct weir_guard *guard_at(int i)
 {
@@ -101,11 +115,49 @@ static bool is_full(int i)
     return in_flight(i) >= terms[i].max || weir__line_is_occupied(weir, guard_at(i), &ask);
 }
 
-static int64_t waiting_at(int i)
+/* Those that are late take no place, told or not. */
+static int64_t waiting_in_time(int i, const char *key)
 {
     const struct weir__line *line = weir__line_find(weir, guard_at(i));
+    int64_t n = 0;
 
-    return line != NULL ? weir_queue_length(line->queue) : 0;
+    for (int k = 0; k < VISITS; k++) {
+        const struct guest *g = &guests[k];
+        n += g->state == WAITS && line != NULL && g->visit.line == line &&
+             (g->visit.waiter.deadline == 0 || now <= g->visit.waiter.deadline) &&
+             (key == NULL || strcmp(key, g->key) == 0);
+    }
+    return n;
+}
+
+/* While it does not shed: one half of the queue is for priorities above 0, and each of these leaves
+ * a fourteenth of it to the next one. */
+static bool has_place(int i, int rank)
+{
+    int64_t n = waiting_in_time(i, NULL);
+
+    return rank >= 7 ? n < terms[i].queue
+                     : n * 14 < (int64_t)terms[i].queue * (7 + (rank > 0 ? rank : 0));
+}
+
+/* While it sheds permits are spared, and who waits depends on what fits. */
+static bool may_be_busy(int i, const struct guest *g)
+{
+    if (terms[i].shed && (guard_at(i)->record->shedding || shed_before[i]))
+        return true;
+    return is_full(i) && (terms[i].queue == 0 || g->visit.queue_max == 0 ||
+                          (terms[i].shed && !has_place(i, g->rank)));
+}
+
+/* Its key has all of its permits, perhaps by one that has not been told yet, or as many waiters as
+ * it may have. */
+static bool may_be_key_busy(int i, const char *key)
+{
+    int64_t out = weir_guard_key_in_flight(guard_at(i), (struct weir_key){ key, strlen(key) }),
+            waiting = waiting_in_time(i, key);
+
+    return terms[i].per_key > 0 && (out >= terms[i].per_key || waiting >= terms[i].per_key ||
+                                    waiting >= terms[i].queue - waiting_in_time(i, NULL));
 }
 
 /* A refusal has its reason. */
@@ -117,10 +169,11 @@ static void check_refused(const struct guest *g)
     if (i < 0 || (g->set >> i & 1) == 0)
         stop("refused by %s, for %d", r->guard ? r->guard : "nobody", g->set);
     enum weir_reason reason = (enum weir_reason)r->decision.reason;
-    bool right = reason == WEIR_BUSY
-                     ? (terms[i].queue == 0 || g->visit.queue_max == 0) && is_full(i)
-                 : reason == WEIR_FULL ? terms[i].queue > 0 && waiting_at(i) >= terms[i].queue
-                                       : reason == WEIR_LATE;
+    bool right = reason == WEIR_BUSY       ? may_be_busy(i, g)
+                 : reason == WEIR_FULL     ? waiting_in_time(i, NULL) >= terms[i].queue
+                 : reason == WEIR_KEY_BUSY ? may_be_key_busy(i, g->key)
+                 : reason == WEIR_SHED     ? guard_at(i)->record->shedding
+                                           : reason == WEIR_LATE;
     if (!right)
         stop("g%d refuses with %s: %d of %d, a queue of %d", i, weir_reason_name(reason),
              (int)in_flight(i), terms[i].max, terms[i].queue);
@@ -166,12 +219,15 @@ static void come(void)
         return;
     *g = (struct guest){ .set = int_between(0, SETS - 1), .came = now };
     snprintf(g->uri, sizeof(g->uri), "/%d", g->set);
-    snprintf(g->priority, sizeof(g->priority), "%d", int_between(-2, 2));
+    g->rank = one_in(2) ? int_between(-2, 2) : int_between(-8, 7);
+    snprintf(g->priority, sizeof(g->priority), "%d", g->rank);
+    snprintf(g->key, sizeof(g->key), "%d", int_between(1, 4));
     g->attrs[0] = (struct weir_attr){ .name = "uri", .value = g->uri };
     g->attrs[1] = (struct weir_attr){ .name = "header.p", .value = g->priority };
+    g->attrs[2] = (struct weir_attr){ .name = "header.k", .value = g->key };
     g->visit =
         (struct weir_visit){ .attrs = g->attrs,
-                             .n = 2,
+                             .n = 3,
                              .ask = { .cost = 1, .now = now },
                              .queue_max = one_in(3)   ? WEIR_FOREVER
                                           : one_in(3) ? 0
@@ -286,6 +342,8 @@ static void play(void)
     bool changes = one_in(2);
     for (int i = 0; i < STEPS; i++) {
         int deed = int_between(1, 100);
+        for (int k = 0; k < GUARDS; k++)
+            shed_before[k] = guard_at(k)->record->shedding;
         now += one_in(3) ? int_between(0, 100) * WEIR_MILLISECOND : 0;
         if (deed <= 50)
             come();

@@ -169,6 +169,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
                                     .entry = &entry,
                                     .leased = true,
                                     .favoured = how->again,
+                                    .waited_at = how->at,
                                     .waits = e->wait_max > 0,
                                     .in_line = how->again,
                                     .alone = how->alone,

@@ -74,7 +74,8 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
 struct weir__try {
     weir_time now;
     bool again;       /* it has waited, and passed shedding when it came; it is not shed now */
-    weir_time waited; /* ... this long: its limits have the rest */
+    weir_time waited; /* ... this long: its limits have the rest ... */
+    const struct weir_guard *at;           /* ... here: those behind may shed it; NULL: none */
     const struct weir__alone_rules *alone; /* engine/fleet.h; NULL: none */
 };
 int weir__enter_once(struct weir__server *server, const struct weir__enter *enter,

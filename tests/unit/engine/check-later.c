@@ -273,6 +273,23 @@ TEST(test_N4_late_waiters_take_no_place)
     }
 }
 
+/* ... nor one of a priority's places. */
+TEST(test_G7_with_shed_late_waiters_take_no_place)
+{
+    OWN(weir) *weir = engine_of(GUARDS("- { name: g, shed: true, concurrency: { max: 1, queue: 2 } "
+                                       "}\n"));
+    struct guest a, b, c;
+
+    assert_true(come(weir, &a, "", NOW));
+    assert_false(come(weir, &b, "", NOW));
+    assert_true(come(weir, &c, "", NOW + WEIR_SECOND));
+    assert_refused_by_guard(c.visit, "g", WEIR_BUSY);
+    assert_false(come(weir, &c, "", NOW + WEIR_SECOND + 1));
+    go(weir, &a, NOW + WEIR_SECOND + 1);
+    assert_refused_by_guard(b.visit, "g", WEIR_LATE);
+    assert_entered(c.visit, 1);
+}
+
 /* ... nor does it keep a newcomer from a free permit; and when it is told, it is told when to ask
  * again. */
 TEST(test_N4_a_late_waiter_keeps_nobody_out)
@@ -514,6 +531,39 @@ static void share_a_permit(bool h_first)
     }
     assert_in_range(done[0], 200, 400);
     assert_in_range(done[1], 200, 400);
+}
+
+/* Shedding is asked once by each guard: by those behind the one where it waits, at its turn. */
+TEST(test_G7_a_waiter_is_shed_by_a_guard_that_it_has_not_come_to)
+{
+    OWN(weir) *weir = engine_of(GUARDS(
+        "- { name: a, match: { uri: [/a, /both] }, shed: true, concurrency: { max: 1, queue: "
+        "4 } }\n"
+        "- { name: b, match: { uri: [/b, /both] }, shed: true, concurrency: { max: 1, queue: "
+        "4 } }\n"));
+    struct guest one, two, both, other;
+
+    assert_true(come(weir, &one, "uri=/a", NOW));
+    assert_true(come(weir, &two, "uri=/b", NOW));
+    assert_false(come(weir, &both, "uri=/both", NOW));
+    assert_false(come(weir, &other, "uri=/both", NOW));
+    guard_of(weir, "a").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
+    go(weir, &one, NOW);
+    assert_int_equal(weir_check_poll(weir, NOW), 2); /* both wait at b: shed by none */
+    guard_of(weir, "b").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
+    go(weir, &two, NOW);
+    assert_entered(both.visit, 2);
+    assert_false(other.turned);
+    go(weir, &both, NOW);
+    assert_entered(other.visit, 2);
+    go(weir, &other, NOW);
+
+    guard_of(weir, "a").guard->record->shed.cuts[0] = 0;
+    assert_true(come(weir, &one, "uri=/a", NOW));
+    assert_false(come(weir, &both, "uri=/both", NOW));
+    go(weir, &one, NOW);
+    assert_refused_by_guard(both.visit, "b", WEIR_SHED);
+    assert_int_equal(in_flight(weir, "a", NOW), 0);
 }
 
 TEST(test_N4_two_queues_share_a_permit)

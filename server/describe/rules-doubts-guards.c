@@ -99,6 +99,18 @@ static void doubt_alike(const struct weir__doubting *r, const struct weir__guard
                     "user has no effect without shed or system, which refuse by user");
 }
 
+#define QUEUE_LEAST 10 /* docs/guards.md, shedding */
+
+/* Nothing is spared for the important while somebody can wait. */
+static void doubt_short_queue(const struct weir__doubting *r, const struct weir__guard_draft *g)
+{
+    if (g->by_fit && g->queue > 0 && g->queue < QUEUE_LEAST)
+        weir__doubt(r, g->rule.mark,
+                    "a queue of %lld is too short for shed: the important find no place in it; "
+                    "write queue: %d or more, or leave it out",
+                    (long long)g->queue, QUEUE_LEAST);
+}
+
 /* Parts of a guard that can have no effect. */
 static void doubt_guard(const struct weir__doubting *r, const struct weir__guard_draft *guard)
 {
@@ -122,6 +134,7 @@ static void doubt_guard(const struct weir__doubting *r, const struct weir__guard
     doubt_breaker(r, guard);
     doubt_importance(r, guard);
     doubt_alike(r, guard);
+    doubt_short_queue(r, guard);
     weir__doubt_rule(r, &guard->rule);
 }
 

@@ -271,8 +271,9 @@ static void note_silence(struct weir__fleet *f, const struct weir__fleet_key *k,
 void weir__fleet_stay_alone(struct weir__fleet *f, uint32_t shard, weir_time until, weir_time now)
 {
     shard %= WEIR__FLEET_SHARDS_MAX;
+    bool was_alone = f->shards[shard].alone_until > now; /* nobody waits */
     f->shards[shard].alone_until = until;
-    if (until > now)
+    if (until > now && !was_alone)
         leave_shard_alone(f, shard, now);
 }
 

@@ -122,6 +122,8 @@ static weir_time tend_host(struct weir_fleet *f, weir_time mono, weir_time now)
     }
     bool alone = weir__hearing_turn(&f->hearing, mono);
     follow_part(f, alone, mono, now);
+    if (f->hearing.away)
+        weir__beats_stay_alone(f, now);
     if (alone)
         weir__shares_begin(f, now);
     weir_time span = weir__hearing_span(&f->hearing, mono);

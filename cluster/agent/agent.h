@@ -240,6 +240,8 @@ weir_time weir__asks_turn(struct weir_fleet *fleet, weir_time now); /* the next 
 void weir__beats_begin(struct weir_fleet *fleet, int64_t weight);
 weir_time weir__beats_turn(struct weir_fleet *fleet, weir_time now); /* when to come again */
 void weir__beats_take_over(struct weir_fleet *fleet); /* from another process of the host */
+/* No account is asked meanwhile, even if no beat is answered any more. */
+void weir__beats_stay_alone(struct weir_fleet *fleet, weir_time now);
 void weir__beats_leave(struct weir_fleet *fleet, weir_time now);
 bool weir__beats_over(const struct weir_fleet *fleet);
 

@@ -67,11 +67,16 @@ static void note_silence(struct weir_fleet *f, const char *why, size_t len)
     pthread_mutex_unlock(&f->mutex);
 }
 
-static void stay_alone(struct weir_fleet *f, weir_time until, weir_time now)
+static void set_alone(struct weir_fleet *f, weir_time until, weir_time now)
 {
     for (uint32_t i = 0; i < WEIR__FLEET_SHARDS_MAX; i++)
         if (f->shards >> i & 1)
             weir__fleet_stay_alone(f->fleet, i, until, now);
+}
+
+void weir__beats_stay_alone(struct weir_fleet *f, weir_time now)
+{
+    set_alone(f, now + 2 * WEIR__MEMBER_BEAT, now);
 }
 
 /* Draws that wait for their next try need not. */
@@ -80,7 +85,7 @@ static void come_back(struct weir_fleet *f, weir_time now)
     struct weir__fleet_key *k;
     size_t at = 0;
 
-    stay_alone(f, 0, now);
+    set_alone(f, 0, now);
     while ((k = weir__fleet_key_next(f->fleet, &at)) != NULL)
         weir__fleet_lost(f->fleet, k, k->id, false, now);
 }
@@ -94,7 +99,7 @@ static void note_answer(struct weir_fleet *f, const struct weir__member_answer *
 
     weir__hearing_answer(&f->hearing, a->learning, mono);
     if (f->hearing.away)
-        stay_alone(f, now + 2 * WEIR__MEMBER_BEAT, now);
+        weir__beats_stay_alone(f, now);
     else if (was_away)
         come_back(f, now);
 }

@@ -240,7 +240,7 @@ static void repay_late(struct weir_fleet *f, const struct weir__agent_call *call
 static void read_draw(struct weir_fleet *f, const struct weir__agent_call *call, weir_time now)
 {
     const struct weir_decision *d = &call->item.decision;
-    struct weir__fleet_answer answer = { call->carry.call.drawn, d->remaining, d->retry };
+    struct weir__fleet_answer answer = { call->carry.call.drawn, d->remaining, d->retry, d->reset };
 
     if (call->outcome == WEIR__REDIS_ANSWERED && f->leaving)
         repay_late(f, call);

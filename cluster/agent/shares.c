@@ -45,18 +45,18 @@ static bool share_plan(struct weir_fleet *f, const struct weir__fleet_key *k, st
 void weir__share_begin(struct weir_fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     struct weir_limiter *share = weir__agent_limit_of(k)->share;
+    int64_t left = weir__fleet_left(k, now);
     struct weir_plan plan;
     struct weir_decision d;
     struct note note;
 
     k->alone = true; /* to be charged before the next draw */
-    if (k->own.alone || k->left < 0)
+    if (k->own.alone || left < 0)
         return;
     k->own.alone = true;
     if (!share_plan(f, k, &plan))
         return;
-    int64_t units =
-        weir__fleet_share_begin(&plan, (uint32_t)f->part_set, k->left) - owed(f, k, now);
+    int64_t units = weir__fleet_share_begin(&plan, (uint32_t)f->part_set, left) - owed(f, k, now);
     struct weir_ask ask = { .key = weir__agent_own(k), .cost = units, .now = now };
     if (units <= 0 || !f->host->take(share, &ask, &d))
         return;

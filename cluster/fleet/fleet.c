@@ -271,8 +271,9 @@ static void note_silence(struct weir__fleet *f, const struct weir__fleet_key *k,
 void weir__fleet_stay_alone(struct weir__fleet *f, uint32_t shard, weir_time until, weir_time now)
 {
     shard %= WEIR__FLEET_SHARDS_MAX;
+    bool was_alone = f->shards[shard].alone_until > now; /* nobody waits */
     f->shards[shard].alone_until = until;
-    if (until > now)
+    if (until > now && !was_alone)
         leave_shard_alone(f, shard, now);
 }
 
@@ -380,6 +381,19 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     return late;
 }
 
+/* A meter regains it evenly; a window has it until it ends. */
+int64_t weir__fleet_left(const struct weir__fleet_key *k, weir_time now)
+{
+    const struct weir_plan *plan = k->limit->plan;
+
+    if (k->left < 0 || now >= k->full_at)
+        return -1;
+    if (!weir__is_meter(plan) || now <= k->left_at)
+        return k->left;
+    weir__i128 lacking = plan->most - k->left, span = k->full_at - k->left_at;
+    return plan->most - (int64_t)((lacking * (k->full_at - now) + span - 1) / span);
+}
+
 static void end_draw(struct weir__fleet *f, struct weir__fleet_key *k)
 {
     k->drawing = false;
@@ -404,6 +418,8 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     f->shards[k->shard].heard = now;
     f->shards[k->shard].away = false;
     k->left = answer->left;
+    k->left_at = now;
+    k->full_at = weir__fleet_later(now, answer->reset);
     note_round_trip(f, k, now);
     note_asked(f, k, now);
     k->share = drawn->share;

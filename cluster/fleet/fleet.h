@@ -103,10 +103,11 @@ struct weir__fleet_key {
     struct weir__repay lots[2]; /* units of the last two draws, and when they were drawn */
     bool spent;
     weir_time closed_until, draw_at;
-    weir_time refused_at; /* the account had less than was needed; 0: never */
-    int64_t left;         /* in the account, by the last answer; -1: there was none */
-    bool alone;           /* asks were left alone since */
-    int64_t share;        /* of the supply, by the last answer */
+    weir_time refused_at;       /* the account had less than was needed; 0: never */
+    int64_t left;               /* in the account, by the last answer; -1: there was none: */
+    weir_time left_at, full_at; /* of that; the account is full again, if nobody draws */
+    bool alone;                 /* asks were left alone since */
+    int64_t share;              /* of the supply, by the last answer */
     struct weir__fleet_item *first, *last; /* asks that wait */
     int64_t waiting;                       /* their units */
     weir_time due;
@@ -192,12 +193,15 @@ void weir__fleet_refused(struct weir__fleet *fleet, struct weir__fleet_key *key,
 
 struct weir__fleet_answer {
     struct weir__drawn drawn;
-    int64_t left;    /* in the account */
-    weir_time retry; /* until as many as needed are there */
+    int64_t left;           /* in the account */
+    weir_time retry, reset; /* until as many as needed are there; all of them */
 };
 /* The answer to the draw with this id.  An answer that is no longer expected is ignored. */
 void weir__fleet_drawn(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
                        const struct weir__fleet_answer *answer, weir_time now);
+/* In the account by now, if no other node has drawn since the last answer; -1: nobody knows, or all
+ * of it. */
+int64_t weir__fleet_left(const struct weir__fleet_key *key, weir_time now);
 /* There will be none.  `undone`: and nothing was drawn. */
 void weir__fleet_lost(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
                       bool undone, weir_time now);

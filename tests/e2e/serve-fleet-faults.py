@@ -10,6 +10,7 @@ import ctypes
 import itertools
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -112,6 +113,27 @@ def test_D5_redis_killed_and_empty(weir):
         took, lost = max(one.took, two.took), BURST * (3 if LONG else 1)
         print("killed: %d of %d in %.1f s" % (passed(one, two), bound(took) + lost, took))
         assert passed(one, two) <= bound(took) + lost, (one.allowed, two.allowed, took)
+
+
+def test_D5_redis_comes_and_goes(weir):
+    """For hardly longer than nodes need to be back: account and shares each pass the limit, and a
+    part once more for a charge that was lost."""
+    users = ["u%d" % i for i in range(8)]
+    rules = HOURLY % (100, "20ms", "share")
+    with Redis() as redis, contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(Node(weir, url(redis), "n%d" % i, rules=rules))
+                 for i in range(3)]
+        joined(*nodes)
+        loads = [stack.enter_context(Load(node, key=lambda: random.choice(users), batch=1,
+                                          pause=0.015)) for node in nodes]
+        for _ in range(20):
+            redis.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.9)
+            redis.process.send_signal(signal.SIGCONT)
+            time.sleep(1.1 + random.random() / 10)
+        most = max(passed(*loads, key=user) for user in users)
+        print("comes and goes: at most %d of 100" % most)
+        assert most <= 200 + 100 // 3, most
 
 
 # One rule for each attribute.

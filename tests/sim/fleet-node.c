@@ -142,7 +142,7 @@ static struct share *open_share(struct node *node, const struct weir__fleet_key 
         abort();
     share->number =
         number_share(&sim.o.accounts[k->limit - sim.o.limits][k->bytes[0]], &share->plan);
-    int64_t begun = weir__fleet_share_begin(&share->plan, part, k->left);
+    int64_t begun = weir__fleet_share_begin(&share->plan, part, weir__fleet_left(k, now));
     share->plan.algo->give(&share->plan, share->state, -begun, now);
     share->plan.algo->give(&share->plan, share->note, -begun, now);
     return share;
@@ -354,7 +354,7 @@ void fleet_read_answer(struct letter l)
     sim.answer.key = l.key;
     sim.answer.at = l.at;
     weir__fleet_drawn(node->fleet, l.record, l.id,
-                      &(struct weir__fleet_answer){ l.drawn, l.d.remaining, l.d.retry },
+                      &(struct weir__fleet_answer){ l.drawn, l.d.remaining, l.d.retry, l.d.reset },
                       node_now(l.node));
     sim.answer.limit = -1;
     if (sim.back_at > 0 && sim.now < sim.back_at + STAY) /* as members hear with their beats */

@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "sim/fleet-laws.h"
+#include "sim/fleet-parts.h"
 
 static struct story outage(const char *limit, int nodes, double rate, bool share)
 {
@@ -88,6 +89,33 @@ TEST(test_D4_parts_follow_demand)
             assert_true(n > 0 || lend || units <= 4 * 260);
         }
         print_message("\n");
+    }
+}
+
+/* How long all parts differ after a node has begun, idle as the others are. */
+static weir_time time_until_equal(int nodes)
+{
+    static struct parts parts;
+    weir_time begun = 100 * S, unequal = 0;
+
+    parts = (struct parts){ 0 };
+    for (weir_time at = S; at < begun + 60 * S; at += WEIR__MEMBER_BEAT)
+        for (int n = at < begun ? 1 : 0; n < nodes; n++) {
+            assert_true(parts_beat(&parts, n, 0, at));
+            int64_t part = weir__member_part(&parts.of[n].member, at);
+            if (at >= begun && part != WEIR__PART_ONE / nodes)
+                unequal = at - begun;
+        }
+    return unequal;
+}
+
+TEST(test_D4_parts_are_equal_after_ten_seconds_for_each_doubling)
+{
+    for (int nodes = 2, doublings = 1; nodes <= 9; nodes++) {
+        doublings += nodes > 1 << doublings;
+        weir_time took = time_until_equal(nodes);
+        print_message("%d nodes: %.1f s\n", nodes, (double)took / 1e9);
+        assert_true(took > doublings * 10 * S - S && took < doublings * 10 * S + S);
     }
 }
 

@@ -137,7 +137,7 @@ static void answer(int limit, int64_t units, bool spent, weir_time now)
     weir__fleet_drawn(
         fleet, key(limit), key(limit)->id,
         &(struct weir__fleet_answer){
-            { units, spent ? 100 : units, spent, now, limits[limit].terms.life }, 0, 30 * MS },
+            { units, spent ? 100 : units, spent, now, limits[limit].terms.life }, 0, 30 * MS, S },
         now);
 }
 
@@ -332,6 +332,30 @@ TEST(test_a_shard_goes_away_and_comes_back)
     end();
 }
 
+/* By the last answer, and what time has given back since. */
+TEST(test_D5_what_is_left_by_now)
+{
+    struct weir__fleet_wait w;
+    weir_time then = NOW + MS;
+
+    begin(16, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir__fleet_left(key(i), NOW), -1); /* nobody knows */
+        wait_of(&w, i == 0, i == 1, NOW);
+        weir__fleet_drawn(fleet, key(i), key(i)->id,
+                          &(struct weir__fleet_answer){
+                              { 1, 1, false, NOW, 250 * MS }, .left = 400, .reset = 600 * MS },
+                          then);
+        assert_int_equal(weir__fleet_left(key(i), then), 400);
+        assert_int_equal(weir__fleet_left(key(i), then - S), 400);
+        assert_int_equal(weir__fleet_left(key(i), then + 600 * MS), -1); /* all of it */
+    }
+    assert_int_equal(weir__fleet_left(key(0), then + 300 * MS), 700);     /* a meter */
+    assert_int_equal(weir__fleet_left(key(0), then + 300 * MS + 1), 700); /* whole units */
+    assert_int_equal(weir__fleet_left(key(1), then + 599 * MS), 400);     /* a window */
+    end();
+}
+
 /* The way takes longer than the patience: that is learnt, and then nothing is sent twice. */
 TEST(test_a_long_way_is_learnt)
 {
@@ -448,7 +472,7 @@ TEST(test_a_late_answer)
     begin(16, 0);
     wait_of(&a, 0, 2, NOW);
     weir__fleet_drawn(fleet, key(1), sent.id,
-                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0 },
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0, 0 },
                       NOW + 3 * MS);
     assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
     assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);
@@ -467,7 +491,7 @@ TEST(test_a_late_answer_that_nobody_waits_for)
     wait_of(&a, 0, 6, NOW);
     weir__fleet_cancel(fleet, &a, NOW + MS);
     weir__fleet_drawn(fleet, key(1), sent.id,
-                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0 },
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0, 0 },
                       NOW + 3 * MS);
     assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 4);
     assert_int_equal(sent.repaid, 5);
@@ -484,7 +508,7 @@ TEST(test_a_late_answer_of_a_meter_pays_nothing_back)
     wait_of(&a, 6, 0, NOW);
     weir__fleet_cancel(fleet, &a, NOW + MS);
     weir__fleet_drawn(fleet, key(0), sent.id,
-                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0 },
+                      &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0, 0 },
                       NOW + 3 * MS);
     assert_int_equal(have(NULL, key(0), NOW + 3 * MS), 0);
     assert_int_equal(sent.repaid, 0);
@@ -500,7 +524,7 @@ TEST(test_D3_units_that_expire_unspent_go_back_to_their_window)
         begin(16, 0);
         wait_of(&a, window ? 0 : 2, window ? 2 : 0, NOW);
         weir__fleet_drawn(fleet, key(window), sent.id,
-                          &(struct weir__fleet_answer){ { 50, 50, false, NOW, 5 * MS }, 0, 0 },
+                          &(struct weir__fleet_answer){ { 50, 50, false, NOW, 5 * MS }, 0, 0, 0 },
                           NOW + MS);
         assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
         take_out(NULL, key(window), 8, NOW + 2 * MS);
@@ -523,7 +547,7 @@ TEST(test_late_units_are_kept_for_their_ask)
         begin(16, 0);
         wait_of(&a, 5, 2, NOW);
         weir__fleet_drawn(fleet, key(1), sent.id,
-                          &(struct weir__fleet_answer){ { 2, 2, false, NOW, 2 * MS }, 0, 0 },
+                          &(struct weir__fleet_answer){ { 2, 2, false, NOW, 2 * MS }, 0, 0, 0 },
                           NOW + 3 * MS);
         assert_false(a.over);
         assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 0);

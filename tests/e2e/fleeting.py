@@ -92,7 +92,7 @@ def joined(*nodes, members=None):
 
 
 def back(*nodes):
-    """All draw again.  Returns for how long, at most, some did while others went by their shares."""
+    """All draw again.  Returns for how long, at most, some did and others went by their shares."""
     began, away = time.monotonic(), list(nodes)
 
     def all_draw():

@@ -1,5 +1,5 @@
-/* processes.h -- whether processes race here, or threads alone: ThreadSanitizer sees nothing of a race
- * between processes. */
+/* processes.h -- whether processes race here, or threads alone: ThreadSanitizer sees nothing of a
+ * race between processes. */
 #ifndef WEIR_TESTS_PROCESSES_H
 #define WEIR_TESTS_PROCESSES_H
 

@@ -181,5 +181,5 @@ suites='--suite race'
 $long && suites='--suite race --no-suite unit --no-suite examples --no-suite e2e'
 # shellcheck disable=SC2086
 run build/test/tsan $suites
-$long && { scripts/fuzz.sh 4 || failed=$((failed + 1)); }
+$long && { scripts/fuzz.sh --fixed || failed=$((failed + 1)); }
 finish

@@ -92,8 +92,18 @@ def joined(*nodes, members=None):
 
 
 def back(*nodes):
-    for node in nodes:
-        until("%s draws again" % node.name, node.draws, state=lambda: str(node.fleet))
+    """All draw again.  Returns for how long, at most, some did and others went by their shares."""
+    began, away = time.monotonic(), list(nodes)
+
+    def all_draw():
+        nonlocal began, away
+        now = time.monotonic()
+        away = [node for node in away if not node.draws()]
+        began = now if len(away) == len(nodes) else began
+        return not away
+
+    until("all draw again", all_draw, state=lambda: str([node.fleet for node in away]))
+    return time.monotonic() - began
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@
 
 #include "random.h"
 #include "table/block.h"
+#include "thread/processes.h"
 
 #define WORKERS 4
 #define CHUNKS  24
@@ -179,7 +180,8 @@ static void rounds_of(int rounds, int fd)
     weir__slab_open(&slab, all);
     for (int i = 0; i < rounds; i++) {
         round_of(&slab, (uint64_t)i, false);
-        round_of(&slab, (uint64_t)i, true);
+        if (PROCESSES_RACE)
+            round_of(&slab, (uint64_t)i, true);
     }
     munmap(all, bytes);
 }

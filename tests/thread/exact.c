@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "table/table.h"
+#include "thread/processes.h"
 
 #define WORKERS 4
 #define KEYS    64
@@ -197,6 +198,8 @@ static void exact_counts(const char *text, int64_t wanted, bool narrow, bool pro
     static char name[200];
     char path[] = "weir-exact-XXXXXX";
 
+    if (processes && !PROCESSES_RACE)
+        return;
     snprintf(name, sizeof(name), "%s, %s, %s", text, narrow ? "narrow" : "wide",
              processes ? "processes" : "threads");
     subject = name;

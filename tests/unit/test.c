@@ -7,7 +7,6 @@
 #include "unit/test.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 #define FILES_MAX 64
 #define TESTS_MAX 256
@@ -30,10 +29,15 @@ static struct file *file_of(const char *path)
     return file;
 }
 
-void test_add(const char *path, const struct CMUnitTest *test)
+void test_add(const char *path, const struct CMUnitTest *test, bool races)
 {
     struct file *file = file_of(path);
 
+#ifdef __SANITIZE_THREAD__
+    if (!races)
+        return;
+#endif
+    (void)races;
     assert(file->count < TESTS_MAX);
     file->tests[file->count++] = *test;
 }

@@ -2,6 +2,7 @@
  *
  *     TEST(test_a_fresh_key_has_its_whole_burst) { ... }
  *     TEST_WITH(test_..., start, stop) { struct world *w = *state; ... }
+ *     RACE, RACE_WITH                      it has threads: ThreadSanitizer sees these alone
  *     GROUP(make_folder, remove_folder)    around all tests of the file
  *
  * One program has all files of a room.  test.c has main: it runs the tests in the order written.
@@ -11,12 +12,20 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+
+/* Rounds of a random walk or a flood: under a sanitizer a quarter looks into every corner. */
+#ifdef SANITIZED
+#define FEWER(n) ((n) / 4)
+#else
+#define FEWER(n) (n)
+#endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -78,18 +87,21 @@ static inline void field_is(const char *name, intmax_t got, intmax_t wanted, con
     _fail(file, line);
 }
 
-void test_add(const char *file, const struct CMUnitTest *test);
+void test_add(const char *file, const struct CMUnitTest *test, bool races);
 void test_group(const char *file, CMFixtureFunction setup, CMFixtureFunction teardown);
 
-#define TEST_WITH(name, setup, teardown)                                                \
-    static void name(void **state);                                                     \
-    __attribute__((constructor)) static void add_##name(void)                           \
-    {                                                                                   \
-        test_add(__FILE__, &(struct CMUnitTest){ #name, name, setup, teardown, NULL }); \
-    }                                                                                   \
+#define TEST_IN(name, setup, teardown, races)                                                  \
+    static void name(void **state);                                                            \
+    __attribute__((constructor)) static void add_##name(void)                                  \
+    {                                                                                          \
+        test_add(__FILE__, &(struct CMUnitTest){ #name, name, setup, teardown, NULL }, races); \
+    }                                                                                          \
     static void name(__attribute__((unused)) void **state)
 
-#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, setup, teardown) TEST_IN(name, setup, teardown, false)
+#define TEST(name)                       TEST_WITH(name, NULL, NULL)
+#define RACE_WITH(name, setup, teardown) TEST_IN(name, setup, teardown, true)
+#define RACE(name)                       RACE_WITH(name, NULL, NULL)
 
 #define GROUP(setup, teardown)                               \
     __attribute__((constructor)) static void add_group(void) \

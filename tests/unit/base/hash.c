@@ -280,7 +280,7 @@ static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
 
 TEST(test_million_keys_have_a_million_tags_and_even_places)
 {
-    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+    for (size_t i = 0; i < FEWER(COUNT_OF(families)); i++)
         check_spread(families[i].name, families[i].write);
 }
 

@@ -257,7 +257,7 @@ static void *find_many(void *out)
     return NULL;
 }
 
-TEST(test_threads_find_the_same)
+RACE(test_threads_find_the_same)
 {
     const struct weir__zone *found[4][4];
     pthread_t threads[4];

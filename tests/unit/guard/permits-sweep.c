@@ -89,7 +89,7 @@ static void *hold_on(void *context)
 }
 
 /* Its first thread has ended, and /proc says that it is a zombie. */
-TEST(test_G1_a_process_lives_as_long_as_any_of_its_threads)
+RACE(test_G1_a_process_lives_as_long_as_any_of_its_threads)
 {
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();

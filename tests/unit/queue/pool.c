@@ -162,7 +162,7 @@ static struct weir_pool_options small(int32_t threads, int64_t queue)
 /* ------------------------------------------------ threads, queue, refusal ---- */
 
 /* Hystrix #1964, #1851: with a queue, its pool never grew beyond its core. */
-TEST_WITH(test_G3_the_pool_grows_to_its_maximum_before_anything_waits, NULL, close_pool)
+RACE_WITH(test_G3_the_pool_grows_to_its_maximum_before_anything_waits, NULL, close_pool)
 {
     open_pool(small(3, 2));
     assert_int_equal(info().threads, 0);
@@ -176,7 +176,7 @@ TEST_WITH(test_G3_the_pool_grows_to_its_maximum_before_anything_waits, NULL, clo
     assert_fields(info(), (threads, 3), (waiting, 2));
 }
 
-TEST_WITH(test_G3_beyond_threads_and_queue_it_is_refused, NULL, close_pool)
+RACE_WITH(test_G3_beyond_threads_and_queue_it_is_refused, NULL, close_pool)
 {
     open_pool(small(2, 2));
     occupy(0);
@@ -197,7 +197,7 @@ TEST_WITH(test_G3_beyond_threads_and_queue_it_is_refused, NULL, close_pool)
     wait_over(4);
 }
 
-TEST_WITH(test_G3_without_a_queue_nobody_waits, NULL, close_pool)
+RACE_WITH(test_G3_without_a_queue_nobody_waits, NULL, close_pool)
 {
     open_pool(small(1, WEIR_NO_QUEUE));
     occupy(0);
@@ -210,7 +210,7 @@ TEST_WITH(test_G3_without_a_queue_nobody_waits, NULL, close_pool)
     wait_over(1);
 }
 
-TEST_WITH(test_a_thread_that_rests_is_used_before_one_is_started, NULL, close_pool)
+RACE_WITH(test_a_thread_that_rests_is_used_before_one_is_started, NULL, close_pool)
 {
     open_pool(small(4, 2));
     gate_open = true;
@@ -229,7 +229,7 @@ TEST_WITH(test_a_thread_that_rests_is_used_before_one_is_started, NULL, close_po
     wait_over(10);
 }
 
-TEST_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
+RACE_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
 {
     static const int priorities[] = { 0, -3, 7, 0, 7 }, order[] = { 4, 6, 2, 5, 3 };
     struct weir_pool_options options = small(1, 8);
@@ -248,7 +248,7 @@ TEST_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
     }
 }
 
-TEST_WITH(test_threads_have_the_name_of_the_pool, NULL, close_pool)
+RACE_WITH(test_threads_have_the_name_of_the_pool, NULL, close_pool)
 {
     struct weir_pool_options options = small(1, 1);
 
@@ -265,7 +265,7 @@ TEST_WITH(test_threads_have_the_name_of_the_pool, NULL, close_pool)
 /* --------------------------------------------------------------- idleness ---- */
 
 /* Hystrix #1242: idle threads were never freed. */
-TEST_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
+RACE_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
 {
     struct weir_pool_options options = small(5, 2);
 
@@ -290,7 +290,7 @@ TEST_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
     assert_fields(info(), (threads, 5), (working, 5));
 }
 
-TEST_WITH(test_by_default_ten_threads_stay_and_the_others_rest_for_a_minute, NULL, close_pool)
+RACE_WITH(test_by_default_ten_threads_stay_and_the_others_rest_for_a_minute, NULL, close_pool)
 {
     open_pool((struct weir_pool_options){ .clock = &virtual_clock });
     for (int i = 0; i < 12; i++)
@@ -303,7 +303,7 @@ TEST_WITH(test_by_default_ten_threads_stay_and_the_others_rest_for_a_minute, NUL
     assert_int_equal(info().threads, 10);
 }
 
-TEST_WITH(test_by_default_a_hundred_may_wait, NULL, close_pool)
+RACE_WITH(test_by_default_a_hundred_may_wait, NULL, close_pool)
 {
     open_pool((struct weir_pool_options){ .max_threads = 1, .clock = &virtual_clock });
     occupy(0);
@@ -311,7 +311,7 @@ TEST_WITH(test_by_default_a_hundred_may_wait, NULL, close_pool)
     assert_fields(d, (limit, 100), (remaining, 99));
 }
 
-TEST_WITH(test_a_thread_that_works_is_not_idle, NULL, close_pool)
+RACE_WITH(test_a_thread_that_works_is_not_idle, NULL, close_pool)
 {
     struct weir_pool_options options = small(2, 2);
 
@@ -340,7 +340,7 @@ static void run_with_last_words(struct weir_task *task)
 }
 
 /* By the host's clock, and with nobody looking: what is waited for is the end of the thread. */
-TEST(test_an_idle_thread_ends_by_itself)
+RACE(test_an_idle_thread_ends_by_itself)
 {
     assert_int_equal(pthread_key_create(&last_words, tell_gone), 0);
     open_pool(
@@ -368,7 +368,7 @@ static void submit_until(int i, weir_time deadline)
     assert_true(submit(i).allowed);
 }
 
-TEST_WITH(test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_runs, NULL, close_pool)
+RACE_WITH(test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_runs, NULL, close_pool)
 {
     open_pool(small(1, 4));
     occupy(0);
@@ -385,7 +385,7 @@ TEST_WITH(test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_run
     assert_int_equal(info().refused, 1);
 }
 
-TEST_WITH(test_who_is_too_late_makes_room_for_who_submits, NULL, close_pool)
+RACE_WITH(test_who_is_too_late_makes_room_for_who_submits, NULL, close_pool)
 {
     open_pool(small(1, 2));
     occupy(0);
@@ -401,7 +401,7 @@ TEST_WITH(test_who_is_too_late_makes_room_for_who_submits, NULL, close_pool)
     assert_int_equal(info().waiting, 1);
 }
 
-TEST_WITH(test_who_is_too_late_already_is_refused_though_a_thread_is_free, NULL, close_pool)
+RACE_WITH(test_who_is_too_late_already_is_refused_though_a_thread_is_free, NULL, close_pool)
 {
     open_pool(small(1, 2));
     jobs[0].task.waiter.deadline = NOW - 1;
@@ -415,7 +415,7 @@ TEST_WITH(test_who_is_too_late_already_is_refused_though_a_thread_is_free, NULL,
 
 /* ------------------------------------------------------------- cancelling ---- */
 
-TEST_WITH(test_only_what_waits_can_be_cancelled, NULL, close_pool)
+RACE_WITH(test_only_what_waits_can_be_cancelled, NULL, close_pool)
 {
     open_pool(small(1, 2));
     occupy(0);
@@ -443,7 +443,7 @@ static void *open_gate_when_refused(void *last)
     return NULL;
 }
 
-TEST_WITH(test_G3_destroy_refuses_what_waits, NULL, close_pool)
+RACE_WITH(test_G3_destroy_refuses_what_waits, NULL, close_pool)
 {
     int last = 3;
     pthread_t opener;
@@ -485,7 +485,7 @@ static void *open_gate_when_ending(void *argument)
     return NULL;
 }
 
-TEST_WITH(test_G3_destroy_drains_and_takes_nothing_new, NULL, close_pool)
+RACE_WITH(test_G3_destroy_drains_and_takes_nothing_new, NULL, close_pool)
 {
     pthread_t opener;
 
@@ -526,7 +526,7 @@ static void set_stack(size_t size)
     pthread_attr_destroy(&attr);
 }
 
-TEST_WITH(test_when_no_thread_can_be_started, NULL, close_pool)
+RACE_WITH(test_when_no_thread_can_be_started, NULL, close_pool)
 {
     size_t usual;
     pthread_attr_t attr;

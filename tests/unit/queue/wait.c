@@ -180,7 +180,7 @@ static pthread_t start_thread_that_waits(void)
     return thread;
 }
 
-TEST_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, NULL, close_guard)
+RACE_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, NULL, close_guard)
 {
     open_semaphore(1);
     pthread_t thread = start_thread_that_waits();
@@ -193,7 +193,7 @@ TEST_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, NULL, close_guard)
 }
 
 /* As if by another process: nobody is told.  The thread that polled has gone: another polls. */
-TEST_WITH(test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free, NULL, close_guard)
+RACE_WITH(test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free, NULL, close_guard)
 {
     open_semaphore(1);
     for (int i = 0; i < 2; i++) {
@@ -253,7 +253,7 @@ static void end_a_turn(struct weir_permit *permit)
     assert_true(weir_exit(guard, &thread_permit, WEIR_SUCCEEDED, weir_table_now(table)));
 }
 
-TEST_WITH(test_L11_a_turn_that_takes_long_holds_up_nobody, NULL, close_guard)
+RACE_WITH(test_L11_a_turn_that_takes_long_holds_up_nobody, NULL, close_guard)
 {
     struct weir_permit permit;
     struct weir_waiter waiter = { .turn = let_the_thread_in };
@@ -287,7 +287,7 @@ static void let_both_threads_in(struct weir_waiter *waiter, enum weir_reason rea
     let_the_thread_in(waiter, reason);
 }
 
-TEST_WITH(test_L11_a_turn_that_takes_long_does_not_keep_others_from_polling, NULL, close_guard)
+RACE_WITH(test_L11_a_turn_that_takes_long_does_not_keep_others_from_polling, NULL, close_guard)
 {
     struct weir_permit permit;
     struct weir_waiter waiter = { .turn = let_both_threads_in };
@@ -310,7 +310,7 @@ TEST_WITH(test_L11_a_turn_that_takes_long_does_not_keep_others_from_polling, NUL
     end_a_turn(&permit);
 }
 
-TEST_WITH(test_L11_in_a_turn_one_may_wait, NULL, close_guard)
+RACE_WITH(test_L11_in_a_turn_one_may_wait, NULL, close_guard)
 {
     struct weir_permit permit;
     struct weir_waiter waiter = { .turn = wait_in_a_turn, .context = exit_when_somebody_waits };

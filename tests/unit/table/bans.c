@@ -625,7 +625,7 @@ static void *look(void *context)
     return NULL;
 }
 
-TEST(test_readers_are_right_while_others_write)
+RACE(test_readers_are_right_while_others_write)
 {
     struct race race = { .table = table_for(1) };
     pthread_t thread;

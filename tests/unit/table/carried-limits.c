@@ -468,7 +468,7 @@ static void run(struct job *jobs)
         pthread_join(threads[i], NULL);
 }
 
-TEST(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more)
+RACE(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 7/1s burst 20000");
@@ -483,7 +483,7 @@ TEST(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more)
     assert_int_equal(keys_of(table), 1);
 }
 
-TEST(test_threads_under_different_limits_share_the_time)
+RACE(test_threads_under_different_limits_share_the_time)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 1/3s burst 2000"), b = plan_of("gcra 3/6001ms burst 3000");

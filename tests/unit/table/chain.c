@@ -150,19 +150,19 @@ static void walk(uint64_t seed, bool narrow, bool waits, bool changes)
 
 TEST(test_a_long_log_answers_as_a_ring)
 {
-    for (uint64_t seed = 1; seed <= 60; seed++)
+    for (uint64_t seed = 1; seed <= FEWER(60); seed++)
         walk(seed, seed % 2, false, false);
 }
 
 TEST(test_a_long_log_answers_as_a_ring_with_waits)
 {
-    for (uint64_t seed = 1; seed <= 60; seed++)
+    for (uint64_t seed = 1; seed <= FEWER(60); seed++)
         walk(seed, seed % 2, true, false);
 }
 
 TEST(test_a_long_log_answers_as_a_ring_when_limits_change)
 {
-    for (uint64_t seed = 1; seed <= 60; seed++)
+    for (uint64_t seed = 1; seed <= FEWER(60); seed++)
         walk(seed, seed % 2, false, true);
 }
 
@@ -370,7 +370,7 @@ static void use_damaged(struct weir_limiter *limiter, const char *key, weir_time
 
 TEST(test_a_damaged_log_harms_nobody)
 {
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= FEWER(12); seed++) {
         const char *path = new_path(), *to = new_path();
         struct weir_table_options o = {
             .path = path, .keys = 1, .slab = 1 << 18, .guards = 1, .narrow = seed % 2

@@ -279,7 +279,7 @@ static void *use(void *context)
     return NULL;
 }
 
-TEST(test_a_backup_while_others_decide)
+RACE(test_a_backup_while_others_decide)
 {
     OWN(weir_table) *table = private_table(false, 100);
     struct user u = { 0 };

@@ -64,7 +64,7 @@ static void take_numbers(struct weir_limiter *limiter, uint64_t from, uint64_t t
 
 TEST(test_the_promised_keys_fit_in_the_promised_bytes)
 {
-    enum { KEYS = 1000000, SLAB = 4096 };
+    enum { KEYS = FEWER(1000000), SLAB = 4096 };
     for (int narrow = 0; narrow < 2; narrow++) {
         OWN(weir_table) *table = table_with(&(struct weir_table_options){
             .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });

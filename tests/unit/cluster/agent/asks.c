@@ -113,7 +113,7 @@ static void *race(void *context)
     return (void *)(intptr_t)waited;
 }
 
-TEST(test_D3_an_ask_is_answered_once_or_cancelled)
+RACE(test_D3_an_ask_is_answered_once_or_cancelled)
 {
     pthread_t threads[THREADS];
     int64_t waited = 0;
@@ -141,7 +141,7 @@ static void hold(void *context, const struct weir_ruling *ruling, const char *ke
 }
 
 /* The agent stands still in an answer: nobody's place is given back. */
-TEST(test_D3_more_than_can_wait_are_decided_at_once)
+RACE(test_D3_more_than_can_wait_are_decided_at_once)
 {
     uint64_t ticket;
     int64_t waited = 0;
@@ -181,7 +181,7 @@ TEST(test_D3_an_ask_that_is_busy_is_cancelled)
 }
 
 /* It has none of the threads, and a mutex that one of them held. */
-TEST(test_D3_a_child_touches_no_mutex)
+RACE(test_D3_a_child_touches_no_mutex)
 {
     struct weir_attr attr = { .name = "user", .value = "ann" };
     struct weir_ruling ruling;
@@ -210,7 +210,7 @@ TEST(test_D3_a_child_touches_no_mutex)
 }
 
 /* It has none of the threads. */
-TEST(test_D3_a_child_does_not_wait)
+RACE(test_D3_a_child_does_not_wait)
 {
     struct weir_attr attr = { .name = "user", .value = "ann" };
     struct weir_ruling ruling;

@@ -124,7 +124,7 @@ static void run(struct fixture *f)
         weir__redis_ask_free(&f->asks[i]);
 }
 
-TEST(test_D1_asks_on_a_loop)
+RACE(test_D1_asks_on_a_loop)
 {
     struct server s;
     struct fixture f;
@@ -138,7 +138,7 @@ TEST(test_D1_asks_on_a_loop)
     assert_in_range(s.reads, 1, 10); /* pipelined */
 }
 
-TEST(test_D1_deadlines_on_a_loop)
+RACE(test_D1_deadlines_on_a_loop)
 {
     struct server s;
     struct fixture f;

@@ -487,7 +487,7 @@ static void *look_for_all(void *argument)
     return NULL;
 }
 
-TEST(test_threads_find_one_and_the_same)
+RACE(test_threads_find_one_and_the_same)
 {
     OWN(weir_table) *table = private_table(false, 100);
     OWN(weir__adhoc) *adhoc = adhoc_on(table, LIMITS + 1);
@@ -530,7 +530,7 @@ static void *ask_and_turn(void *argument)
     return NULL;
 }
 
-TEST(test_threads_ask_while_limits_go)
+RACE(test_threads_ask_while_limits_go)
 {
     OWN(weir_table) *table = private_table(false, 100);
     OWN(weir__adhoc) *adhoc = adhoc_on(table, LIMITS);

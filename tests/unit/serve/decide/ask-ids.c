@@ -181,7 +181,7 @@ static void *ask_all(void *argument)
     return NULL;
 }
 
-TEST(test_S1_copies_of_one_ask_at_the_same_time_are_charged_once)
+RACE(test_S1_copies_of_one_ask_at_the_same_time_are_charged_once)
 {
     pthread_t threads[THREADS];
 

@@ -254,7 +254,7 @@ static void *reserve_and_settle(void *argument)
     return NULL;
 }
 
-TEST(test_threads_reserve_and_settle)
+RACE(test_threads_reserve_and_settle)
 {
     FINALLY(close_bench) struct bench b = open_bench("gcra 100000/100000s");
     pthread_t threads[THREADS];

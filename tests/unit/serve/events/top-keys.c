@@ -137,7 +137,7 @@ static void *add_many(void *context)
 }
 
 /* While somebody reads all the time, refusals are missed, but each is counted as that. */
-TEST(test_reading_costs_refusals_and_no_wait)
+RACE(test_reading_costs_refusals_and_no_wait)
 {
     OWN(weir__top) *top = make_top(1, 100);
     struct weir__top_figures figures = { 0 };

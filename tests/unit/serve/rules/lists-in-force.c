@@ -172,7 +172,7 @@ static void *edit_many(void *context)
     return NULL;
 }
 
-TEST(test_R3_two_servers_edit_at_once)
+RACE(test_R3_two_servers_edit_at_once)
 {
     struct host h[2];
     pthread_t threads[2];

@@ -180,11 +180,11 @@ TEST(test_N1_other_things_are_named)
           "by its new place");
     CHECK(ZONE, "if ($x) { return 405; } location / { limit_req zone=one; }", 1, "this if answers");
     CHECK(ZONE "limit_conn_zone $uri zone=c:1m;",
-          "limit_conn c 9; error_page 404 = @n; location @n { limit_req zone=one; }", 1,
-          "this error_page leads to");
+          "limit_conn c 9; error_page 404 = @n; location @n { limit_req zone=one; }", 2,
+          "this error_page leads to", "only nginx itself leads requests here");
     CHECK(ZONE "error_page 404 /a;", "location /a { limit_req zone=one; }", 1,
           "conf:3: differs: nginx may limit what this error_page leads to");
-    CHECK(ZONE, "location / { mirror /m; } location = /m { limit_req zone=one; internal; }", 1,
+    CHECK(ZONE, "location / { mirror /m; } location = /m { limit_req zone=one; internal; }", 2,
           "this mirror leads to");
     CHECK(ZONE, "location = / {} location / { limit_req zone=one; }", 1, "the index index.html");
     CHECK(ZONE, "index a.php; location ~ \\.php$ { limit_req zone=one; }", 1, "the index a.php");

@@ -83,23 +83,31 @@ static bool are_same(const struct weir__condition *a, size_t n, const struct wei
     return n == m;
 }
 
+#define PAIRS_MAX 1000 /* of patterns: more would be work */
+
+/* Whether all that the second one names is named by the first one too. */
+static bool is_around(const struct weir__condition *wide, const struct weir__condition *c)
+{
+    if (c->n * wide->n > PAIRS_MAX)
+        return false;
+    for (size_t i = 0; i < c->n; i++) {
+        size_t w = 0;
+        while (w < wide->n && !weir__pattern_is_within(&c->patterns[i], &wide->patterns[w]))
+            w++;
+        if (w == wide->n)
+            return false;
+    }
+    return true;
+}
+
 /* Whether all that b names in match, a names too, as far as that can be seen. */
 static bool is_wider(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
 {
     for (size_t i = 0; i < a->matches; i++) {
         const struct weir__condition *wide = &a->match[i], *c = b->match;
-        size_t within = 0;
         while (c < b->match + b->matches && strcmp(c->attribute, wide->attribute) != 0)
             c++;
-        if (c == b->match + b->matches)
-            return false;
-        for (size_t k = 0; k < c->n; k++)
-            for (size_t w = 0; w < wide->n; w++)
-                if (weir__pattern_is_within(&c->patterns[k], &wide->patterns[w])) {
-                    within++;
-                    break;
-                }
-        if (within < c->n)
+        if (c == b->match + b->matches || !is_around(wide, c))
             return false;
     }
     return true;
@@ -157,10 +165,10 @@ static void doubt_behind(const struct weir__doubting *r, size_t at)
 
     for (size_t i = at > NEAR ? at - NEAR : 0; i < r->draft->n_rules && i < at + NEAR; i++) {
         const struct weir__rule_draft *other = &r->draft->rules[i];
-        bool all = i != at && covers(other, rule);
+        bool all = i != at;
         for (size_t k = 0; all && k < rule->n_limits; k++)
             all = has_tighter(other, &rule->limits[k], i > at);
-        if (!all)
+        if (!all || !covers(other, rule))
             continue;
         weir__doubt(r, rule->mark,
                     "it never refuses%s: the rule %s applies to the same requests, with the same "

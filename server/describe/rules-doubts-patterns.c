@@ -285,7 +285,7 @@ static bool doubt_value(const struct weir__doubting *r, const struct weir__condi
         return false;
     if (p->kind == WEIR__EXACT &&
         (isspace((unsigned char)p->text[0]) || isspace((unsigned char)p->text[p->len - 1])))
-        weir__doubt(r, c->mark, "%s has a blank at its begin or end, which no request sends",
+        weir__doubt(r, c->mark, "%s has a blank at its start or end, which no request sends",
                     SHOWN(p));
     else if (p->kind == WEIR__EXACT && is_several(c, p))
         weir__doubt(r, c->mark, "%s is one value; write a list for several: [a, b]", SHOWN(p));

@@ -64,8 +64,9 @@ static const char *decided_by(const struct weir__doubting *r, const struct weir_
     for (size_t l = 0; l < 2 && !is_loose(rule, c->attribute); l++) {
         const struct weir__list_draft *list = weir__list_part(r->draft, names[l], c->attribute);
         size_t within = 0;
-        for (size_t i = 0; list && list->n <= ENTRIES_MAX && i < c->n; i++)
-            within += weir__list_has_around(list, &c->patterns[i]);
+        while (list && list->n <= ENTRIES_MAX && within < c->n &&
+               weir__list_has_around(list, &c->patterns[within]))
+            within++;
         if (within == c->n)
             return names[l];
     }

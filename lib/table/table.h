@@ -139,7 +139,7 @@ int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t byt
 /* Gives disk space or memory back; the bytes are zeros then.  False: that is not possible here. */
 bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n);
 
-/* file.c -- without options it makes none. */
+/* open-file.c -- without options it makes none. */
 int weir__table_open_file(struct weir_table *table, const char *path,
                           const struct weir_table_options *options, struct weir_error *error);
 

@@ -1,4 +1,4 @@
-/* file.c -- a table's file: found or made, whose it is, and locked among others.
+/* open-file.c -- a table's file: found or made, whose it is, and locked among others.
  *
  * A file is locked (flock) shared by every process that is attached.  A process that gets it alone
  * knows that nobody else is there: only then is a new table laid out, or an old one put in order.

@@ -392,8 +392,8 @@ static void take_over(const struct source *old, int64_t i, int64_t end,
         append(plan, s, r, weir__int_most(stamp(old->plan, old->s, &old->r, i), 0), 1);
 }
 
-/* The chain stays.  After a promise the units that were dropped for it count as taken then, and not
- * now: there is no place between instants. */
+/* The chain stays.  Units that were dropped for a promise have left by its turn, unless the period
+ * is longer now: then they count as taken at the turn, as there is no place between instants. */
 static void change_chain(const struct weir_plan *old_plan, const struct weir_plan *plan,
                          struct state *s, weir_time now)
 {
@@ -407,7 +407,7 @@ static void change_chain(const struct weir_plan *old_plan, const struct weir_pla
     close_state(&r, s);
     weir__chain_append(plan, node_of(s), drop, r.newest, 0);
     r = open_state(plan, s);
-    if (is_promised(&r, seen) && missing > 0)
+    if (is_promised(&r, seen) && missing > 0 && plan->limit.period > old_plan->limit.period)
         append(plan, s, &r, r.newest, missing);
 }
 
@@ -425,12 +425,15 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
         change_chain(old_plan, new_plan, to, now);
         return;
     }
-    take_over(&old, expired(old_plan, from, &old.r, seen), end, new_plan, to, &after);
+    int64_t begin = expired(old_plan, from, &old.r, seen), missing = most - (end - begin);
+    weir_time dropped = old.r.newest - old_plan->limit.period; /* the last that a promise dropped */
+
+    if (is_promised(&old.r, seen) && dropped >= 0 && missing > 0)
+        append(new_plan, to, &after, weir__int_least(seen, dropped), missing);
+    take_over(&old, begin, end, new_plan, to, &after);
     if (is_promised(&old.r, seen)) {
-        if (after.used < most)
-            append(new_plan, to, &after, seen, most - after.used);
         take_over(&old, end, old.r.used, new_plan, to, &after);
-        after.newest = old.r.newest;
+        append(new_plan, to, &after, old.r.newest, 0);
     }
     after.seen = seen;
     close_state(&after, to);

@@ -346,7 +346,9 @@ static void add_at(const struct weir_plan *plan, struct state *s, weir_time t, i
     add(counter(plan, s, s->head), units);
 }
 
-/* Each bucket's units go to the new bucket in which the old one ended. */
+/* Each bucket's units go to the new bucket in which the old one ended.  Units that a promise pushed
+ * out of the ring are known by their number and by the last moment at which they can have been
+ * taken. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
@@ -356,14 +358,15 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen),
             oldest = head - old_plan->ring + 1, past = 0;
 
-    for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++) {
+    tail = tail > oldest ? tail : oldest;
+    for (int64_t b = tail; b <= head && b * width(old_plan) <= seen; b++)
+        past += b < 0 ? 0 : *counter(old_plan, old, b);
+    if (is_promised(old_plan, old, seen) && oldest > 0 && past < old_plan->limit.count)
+        add_at(new_plan, s, weir__int_least(seen, oldest * width(old_plan) - 1),
+               old_plan->limit.count - past);
+    for (int64_t b = tail; b <= head; b++) {
         weir_time started = b * width(old_plan), ended = started + width(old_plan) - 1;
         int64_t units = b < 0 ? 0 : *counter(old_plan, old, b);
-        past += started <= seen ? units : 0;
-        if (started > seen && past < old_plan->limit.count) { /* is_promised says why */
-            add_at(new_plan, s, seen, old_plan->limit.count - past);
-            past = old_plan->limit.count;
-        }
         if (units > 0)
             add_at(new_plan, s, weir__int_most(started, ended < seen ? ended : seen), units);
     }

@@ -40,9 +40,11 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     d->reset = weir__parts_time(plan, s.owed + plan->capacity);
     if (price > WEIR__OWED_MAX)
         return weir__refuse(d, WEIR_NEVER);
-    if (!granted)
-        return weir__refuse(d, over <= 0 ? wait - ask->wait_max
-                                         : weir__parts_time(plan, (int64_t)over));
+    if (!granted) {
+        weir_time until_turn = wait - ask->wait_max,
+                  until_room = weir__parts_time(plan, over > 0 ? (int64_t)over : 0);
+        return weir__refuse(d, until_turn > until_room ? until_turn : until_room);
+    }
     if (take && ask->cost > 0)
         *(struct weir__debt *)state = s;
     return weir__grant(d, wait);

@@ -258,6 +258,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     struct heat h = open_state(old_plan, from);
 
+    now = weir__int_most(now, h.next - longest_of(from)); /* it moves no key back in time */
     cool(old_plan, &h, now);
     h.saved = (weir_time)((weir__u128)(uint64_t)h.saved * (uint64_t)saved_max(new_plan) /
                           (uint64_t)saved_max(old_plan));

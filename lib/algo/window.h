@@ -199,8 +199,10 @@ static WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
     s->used = full > WEIR__WINDOW_USED_MAX / count - 1
                   ? WEIR__WINDOW_USED_MAX
                   : full * count + (rest < count ? rest : count);
-    if (!edges->same(old_plan, new_plan))
-        s->end = s->used > 0 ? edges->end(new_plan, now) : 0;
+    if (s->used == 0) /* only an ask begins a window */
+        s->end = 0;
+    else if (!edges->same(old_plan, new_plan))
+        s->end = edges->end(new_plan, now);
 }
 
 #endif

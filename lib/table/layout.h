@@ -20,11 +20,13 @@
 #include "algo/algo.h"
 #include "base/hash.h"
 
-#define WEIR__MAGIC  "WEIRTABL"
-#define WEIR__FORMAT 6
-#define WEIR__ENDIAN 0x01020304u
-#define WEIR__PAGE   4096
-#define WEIR__LINE   64
+#define WEIR__MAGIC      "WEIRTABL"
+#define WEIR__MAKING     "WEIRMAKE" /* in its place while a table is being made */
+#define WEIR__MAGIC_SIZE 8
+#define WEIR__FORMAT     6
+#define WEIR__ENDIAN     0x01020304u
+#define WEIR__PAGE       4096
+#define WEIR__LINE       64
 
 #define WEIR__HANDS       1024
 #define WEIR__HANDS_READY 64 /* of them; the others get their bytes when these are all in use */

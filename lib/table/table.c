@@ -1,17 +1,11 @@
-/* table.c -- making a table, attaching to one, leaving it; its clock and its figures.
- *
- * A file is locked (flock) shared by every process that is attached.  A process that gets it alone
- * knows that nobody else is there: only then is a new table laid out, or an old one put in order.
- */
+/* table.c -- making a table, attaching to one, leaving it; its figures. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -27,11 +21,6 @@
 #include "table/slot.h"
 
 #define SLAB_KEPT       8 /* the last eighth: block.c */
-#define MAGIC_SIZE      8
-#define MAKING          "WEIRMAKE"  /* where the magic will be, while a table is being made */
-#define REAL_EVERY      WEIR_SECOND /* the real clock is looked at this often */
-#define REAL_NEAR       (WEIR_SECOND / 10) /* differs by no more: it has not stepped */
-#define REAL_TRIES      3
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 #define POPULATE_WRITE  23 /* MADV_POPULATE_WRITE, as Linux 5.14 has it; headers may be older */
 
@@ -98,112 +87,6 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(error, WEIR_CORRUPT,
                           "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
-}
-
-/* ------------------------------------------------------------- clock ---- */
-
-/* What to add to the monotonic clock so that the table's time is the real one, but never runs
- * behind what the table has seen. */
-weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic)
-{
-    return (real > latest ? real : latest) - monotonic;
-}
-
-/* It was last used before the host booted. */
-static bool is_of_other_boot(const struct weir__header *h, unsigned char boot[WEIR__BOOT_ID_SIZE])
-{
-    weir__clock_boot_id(boot);
-    return memcmp(boot, h->boot_id, WEIR__BOOT_ID_SIZE) != 0;
-}
-
-void weir__table_set_clock(struct weir__header *h)
-{
-    unsigned char boot[WEIR__BOOT_ID_SIZE];
-
-    if (is_of_other_boot(h, boot) || h->clock_latest == 0) {
-        weir_time latest = h->clock_latest < 0 ? 0 : h->clock_latest;
-        h->clock_offset =
-            weir__table_clock_offset(latest, weir__clock_real(), weir__clock_monotonic());
-        memcpy(h->boot_id, boot, sizeof(boot));
-    }
-}
-
-static weir_time time_at(const struct weir_table *table, weir_time monotonic)
-{
-    weir_time now = (weir_time)((uint64_t)monotonic + (uint64_t)table->header->clock_offset);
-
-    return now < 0 ? 0 : now;
-}
-
-/* Without a step of the real clock the difference stays as it is; a small one is the time between
- * two readings. */
-bool weir__table_follow(const struct weir_table *table, weir_time real, weir_time before,
-                        weir_time after)
-{
-    struct weir__header *h = table->header;
-    int64_t ahead = real - time_at(table, before),
-            known = __atomic_load_n(&h->real_ahead, __ATOMIC_RELAXED);
-
-    if (after - before > REAL_NEAR)
-        return false;
-    __atomic_store_n(&h->real_at, before, __ATOMIC_RELAXED);
-    if ((uint64_t)ahead - (uint64_t)known + REAL_NEAR > 2 * (uint64_t)REAL_NEAR)
-        __atomic_store_n(&h->real_ahead, ahead, __ATOMIC_RELAXED);
-    return true;
-}
-
-/* In vain again and again: somebody else looks soon. */
-static __attribute__((noinline)) void look_at_real(const struct weir_table *table)
-{
-    for (int tries = 0; tries < REAL_TRIES; tries++) {
-        weir_time before = weir__clock_monotonic(), real = weir__clock_real();
-        if (weir__table_follow(table, real, before, weir__clock_monotonic()))
-            return;
-    }
-}
-
-weir_time weir_table_now(const struct weir_table *table)
-{
-    weir_time monotonic = weir__clock_monotonic();
-    uint64_t since =
-        (uint64_t)monotonic - (uint64_t)__atomic_load_n(&table->header->real_at, __ATOMIC_RELAXED);
-
-    if (__builtin_expect(since >= REAL_EVERY, 0))
-        look_at_real(table);
-    return time_at(table, monotonic);
-}
-
-weir_time weir_table_real(const struct weir_table *table, weir_time at)
-{
-    return weir__real_at(at, __atomic_load_n(&table->header->real_ahead, __ATOMIC_RELAXED));
-}
-
-static void note_time(struct weir_table *table)
-{
-    __atomic_store_n(&table->header->clock_latest, time_at(table, weir__clock_monotonic()),
-                     __ATOMIC_RELAXED);
-}
-
-/* For weir__moment: changes nothing. */
-static weir_time present(void *context)
-{
-    return time_at(context, weir__clock_monotonic());
-}
-
-static weir_time clock_now(void *context)
-{
-    return weir_table_now(context);
-}
-
-static void clock_sleep(void *context, weir_time span)
-{
-    (void)context;
-    weir__clock_sleep(span);
-}
-
-struct weir_clock weir_table_clock(struct weir_table *table)
-{
-    return (struct weir_clock){ .now = clock_now, .sleep = clock_sleep, .context = table };
 }
 
 /* ------------------------------------------------------------ region ---- */
@@ -342,8 +225,8 @@ static void fill_pages(const struct weir_table *table, const struct weir__sizes 
         madvise((unsigned char *)table->header + from, s->keys.slab_at - from, POPULATE_WRITE);
 }
 
-static int lay_out(struct weir_table *table, const struct weir_table_options *options,
-                   struct weir_error *error)
+int weir__table_lay_out(struct weir_table *table, const struct weir_table_options *options,
+                        struct weir_error *error)
 {
     struct weir__sizes s = { 0 };
     int code = weir__sizes_choose(options, &s, error);
@@ -351,7 +234,8 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
     if (code)
         return code;
     if (table->fd >= 0 &&
-        (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
+        (ftruncate(table->fd, 0) != 0 ||
+         pwrite(table->fd, WEIR__MAKING, WEIR__MAGIC_SIZE, 0) != WEIR__MAGIC_SIZE ||
          ftruncate(table->fd, (off_t)s.keys.end) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
     if ((code = commit_parts(table, &s, error)) || (code = map_region(table, s.keys.end, error)))
@@ -383,7 +267,8 @@ static bool is_out_of_order(const struct weir_table *table)
 static void put_in_order(struct weir_table *table)
 {
     unsigned char boot[WEIR__BOOT_ID_SIZE];
-    bool crashed = is_out_of_order(table), other_boot = is_of_other_boot(table->header, boot);
+    bool crashed = is_out_of_order(table),
+         other_boot = weir__table_is_of_other_boot(table->header, boot);
 
     if (crashed || other_boot) {
         weir__hands_recover_all(table);
@@ -407,8 +292,8 @@ static void put_in_order(struct weir_table *table)
     weir__bans_settle(table);
 }
 
-static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
-                         struct weir_error *error)
+int weir__table_take_up(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
+                        struct weir_error *error)
 {
     struct weir__sizes s;
 
@@ -430,13 +315,6 @@ struct weir__region weir__table_region(const struct weir_table *table)
     return (struct weir__region){ first, first + table->bytes };
 }
 
-bool weir_table_is_cut(const struct weir_table *table)
-{
-    struct stat st;
-
-    return table->fd >= 0 && fstat(table->fd, &st) == 0 && (uint64_t)st.st_size < table->bytes;
-}
-
 /* ------------------------------------------------- create and attach ---- */
 
 static struct weir_table *new_table(void)
@@ -445,121 +323,10 @@ static struct weir_table *new_table(void)
 
     if (table != NULL) {
         table->fd = -1;
-        table->clock = (struct weir_clock){ .now = present, .context = table };
+        table->clock = (struct weir_clock){ .now = weir__table_present, .context = table };
         pthread_mutex_init(&table->mutex, NULL);
     }
     return table;
-}
-
-/* An empty file, or one whose maker died before the header was there.  Nothing else may be written
- * over. */
-static bool is_unfinished(int fd, uint64_t bytes)
-{
-    char magic[MAGIC_SIZE];
-
-    return bytes == 0 || (pread(fd, magic, sizeof(magic), 0) == MAGIC_SIZE &&
-                          memcmp(magic, MAKING, sizeof(magic)) == 0);
-}
-
-/* Opens the file; makes it if there are options to make it by. */
-static int open_or_make(const char *path, const struct weir_table_options *options, bool *made)
-{
-    int fd = weir__file_apart(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-
-    *made = fd < 0 && errno == ENOENT && options != NULL;
-    if (!*made)
-        return fd;
-    return weir__file_apart(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600));
-}
-
-/* Owner first, so that no other group gets the mode meant for this one. */
-static int own_file(int fd, const struct weir_table_options *options, struct weir_error *error)
-{
-    unsigned owner = options->owner, group = options->group,
-             mode = options->mode ? options->mode
-                    : group       ? 0660
-                                  : 0600;
-
-    if ((owner || group) &&
-        fchown(fd, owner ? (uid_t)owner : (uid_t)-1, group ? (gid_t)group : (gid_t)-1) != 0)
-        return weir__fail(error, WEIR_SYSTEM, "cannot give '%s' to %s %u: %s", options->path,
-                          owner ? "user" : "group", owner ? owner : group, strerror(errno));
-    (void)fchmod(fd, mode); /* whatever the umask */
-    return WEIR_OK;
-}
-
-/* Somebody else's file that anybody can write may be a trap: its maker knows the secrets, and can
- * cut it under our feet. */
-static int check_file(const struct stat *st, const char *path, struct weir_error *error)
-{
-    if (!S_ISREG(st->st_mode))
-        return weir__fail(error, WEIR_INVALID, "'%s' is not a regular file", path);
-    if (st->st_uid != geteuid() && st->st_uid != 0 && (st->st_mode & S_IWOTH))
-        return weir__fail(
-            error, WEIR_INVALID,
-            "'%s' belongs to another user and anybody can write it; use a file of your own", path);
-    return WEIR_OK;
-}
-
-#define AGAIN 1 /* another process is just making the file, or has just given up: try again */
-
-static int try_file(struct weir_table *table, const char *path,
-                    const struct weir_table_options *options, struct weir_error *error)
-{
-    static const struct weir__patience patience = { .waits = true };
-    bool made, alone;
-    struct stat st;
-
-    table->fd = open_or_make(path, options, &made);
-    if (table->fd < 0)
-        return errno == EEXIST
-                   ? AGAIN
-                   : weir__fail_errno(error,
-                                      errno == ELOOP ? "will not follow the symbolic link"
-                                                     : "cannot open table",
-                                      path);
-    int code = made ? own_file(table->fd, options, error) : WEIR_OK;
-    if (code) {
-        unlink(path);
-        return code;
-    }
-    alone = flock(table->fd, LOCK_EX | LOCK_NB) == 0;
-    if (!alone && (code = weir__file_share(table->fd, path, &patience, error)))
-        return code;
-    if (fstat(table->fd, &st) != 0)
-        return weir__fail_errno(error, "cannot look at", path);
-    if ((code = check_file(&st, path, error)))
-        return code;
-    table->inode = st.st_ino;
-    table->device = st.st_dev;
-    bool unfinished = is_unfinished(table->fd, (uint64_t)st.st_size);
-    if (options && (st.st_nlink == 0 || (unfinished && !alone)))
-        return AGAIN;
-    if (unfinished && !options)
-        return weir__fail(error, WEIR_CORRUPT,
-                          "'%s' is empty or was never finished; create it, or remove it", path);
-    code = unfinished ? lay_out(table, options, error)
-                      : open_existing(table, path, (uint64_t)st.st_size, alone, error);
-    if (code && made && alone)
-        unlink(path);
-    return code == WEIR_OK && alone ? weir__file_share(table->fd, path, &patience, error) : code;
-}
-
-static int open_file(struct weir_table *table, const char *path,
-                     const struct weir_table_options *options, struct weir_error *error)
-{
-    for (int tries = 0; tries < 1000; tries++) {
-        int code = try_file(table, path, options, error);
-        if (code != AGAIN)
-            return code;
-        if (table->fd >= 0)
-            close(table->fd);
-        table->fd = -1;
-        weir__clock_sleep(WEIR_MILLISECOND);
-    }
-    return weir__fail(error, WEIR_CORRUPT,
-                      "'%s' is empty or was never finished, and somebody holds it; remove it",
-                      path);
 }
 
 static void dispose(struct weir_table *table)
@@ -590,7 +357,7 @@ static int finish_table(struct weir_table **out, struct weir_table *table, int c
         dispose(table);
         return code;
     }
-    note_time(table);
+    weir__table_note_time(table);
     weir__fork_watch(table);
     *out = table;
     return WEIR_OK;
@@ -606,7 +373,8 @@ int weir_table_create(struct weir_table **out, const struct weir_table_options *
     if (table == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
     return finish_table(out, table,
-                        o->path ? open_file(table, o->path, o, error) : lay_out(table, o, error));
+                        o->path ? weir__table_open_file(table, o->path, o, error)
+                                : weir__table_lay_out(table, o, error));
 }
 
 int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error)
@@ -615,7 +383,7 @@ int weir_table_attach(struct weir_table **out, const char *path, struct weir_err
 
     if (table == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
-    return finish_table(out, table, open_file(table, path, NULL, error));
+    return finish_table(out, table, weir__table_open_file(table, path, NULL, error));
 }
 
 void weir_table_destroy(struct weir_table *table)
@@ -623,7 +391,7 @@ void weir_table_destroy(struct weir_table *table)
     if (table == NULL)
         return;
     weir__fork_forget(table);
-    note_time(table);
+    weir__table_note_time(table);
     dispose(table);
 }
 

@@ -129,17 +129,35 @@ static inline bool weir__only_one(uint32_t *who)
 
 /* table.c */
 uint64_t weir__header_check(const struct weir__header *header);
+/* A new table in the file, which is empty, or in memory if there is none; what a file has. */
+int weir__table_lay_out(struct weir_table *table, const struct weir_table_options *options,
+                        struct weir_error *error);
+int weir__table_take_up(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
+                        struct weir_error *error);
 int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
                        struct weir_error *error);
 /* Gives disk space or memory back; the bytes are zeros then.  False: that is not possible here. */
 bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n);
+
+/* open-file.c -- without options it makes none. */
+int weir__table_open_file(struct weir_table *table, const char *path,
+                          const struct weir_table_options *options, struct weir_error *error);
+
+/* table-clock.c */
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
+/* It was last used before the host booted; boot: the present one. */
+bool weir__table_is_of_other_boot(const struct weir__header *header,
+                                  unsigned char boot[WEIR__BOOT_ID_SIZE]);
 /* After another boot the table's time goes on from the real one. */
 void weir__table_set_clock(struct weir__header *header);
 /* Notes by how much the real time differs from the table's; by the monotonic clock before and after
  * the look at the real one.  False: the process was stopped between them, nothing is known. */
 bool weir__table_follow(const struct weir_table *table, weir_time real, weir_time before,
                         weir_time after);
+/* How far the table's time has come, for the next boot. */
+void weir__table_note_time(struct weir_table *table);
+/* For weir__moment: changes nothing. */
+weir_time weir__table_present(void *table);
 
 /* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if
  * there is none, or its record makes no sense.  It stays while it is used, or while the caller is

@@ -251,9 +251,8 @@ struct weir__sim_options {
 /* sim.c -- *out refers to the plan. */
 int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan,
                   const struct weir__sim_options *options, struct weir_error *error);
-bool weir__sim_knows(
-    const char *controller,
-    struct weir_error *error); /* false: there is none of that name; the error lists them */
+/* guard.c -- false: there is no controller of that name; the error lists them. */
+bool weir__sim_knows(const char *controller, struct weir_error *error);
 
 /* ------------------------------------------------- inside a trial ---- */
 
@@ -355,6 +354,10 @@ void weir__sim_attempt_settle(struct weir__sim_trial *t,
 void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind,
                     uint32_t who);
 bool weir__sim_measures(const struct weir__sim_trial *t);
+
+/* guard.c -- the trial's table, guard and queue, as far as the controller has one. */
+int weir__sim_guard_create(struct weir__sim_trial *t, const char *controller,
+                           struct weir_error *error);
 /* How long it waits for the guard; 0: not at all. */
 weir_time weir__sim_wait_of(const struct weir__sim_trial *t, const struct weir_ask *ask);
 

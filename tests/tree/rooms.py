@@ -97,7 +97,7 @@ INSIDES = {
     "guard/guard.h": ["cli/guards.c", "serve/admin/admin-guards.c", "serve/decide/enter.c",
         "serve/decide/guard-keys.c", "serve/decide/guard-lookup.c", "serve/decide/waiting.c",
         "serve/events/metrics.c",
-        "serve/events/events-from-counts.c", "sim/sim.c"],
+        "serve/events/events-from-counts.c", "sim/guard.c"],
     "match/lists.h": ["serve/rules/list-changes.h"],
     "match/rules.h": ["serve/http/http-forward-auth.c", "serve/verbs/arguments.c"],
     "table/bans.h": ["serve/events/metrics.c"],

@@ -129,7 +129,8 @@ static inline bool weir__only_one(uint32_t *who)
 
 /* table.c */
 uint64_t weir__header_check(const struct weir__header *header);
-/* A new table in the file, which is empty, or in memory if there is none; what a file has. */
+/* Makes a new table in the file, which is empty, or in memory if there is none; takes up the table
+ * that a file has. */
 int weir__table_lay_out(struct weir_table *table, const struct weir_table_options *options,
                         struct weir_error *error);
 int weir__table_take_up(struct weir_table *table, const char *path, uint64_t bytes, bool alone,

@@ -58,6 +58,16 @@ static bool has_dots(const char *uri, const char *end)
     return false;
 }
 
+/* Without its query and fragment, which no reading has. */
+static size_t path_len(const char *uri, size_t len)
+{
+    const char *query = memchr(uri, '?', len);
+
+    len = query != NULL ? (size_t)(query - uri) : len;
+    const char *fragment = memchr(uri, '#', len);
+    return fragment != NULL ? (size_t)(fragment - uri) : len;
+}
+
 static bool is_doubtful(const char *uri, size_t len)
 {
     bool is = has_doubtful(
@@ -81,7 +91,7 @@ static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
     loose->len = weir__uri_loose(uri->text, uri->len, WEIR__TOMCAT, scratch, WEIR__URI_MAX + 2);
     loose->text = scratch;
     loose->hash = 0;
-    return is_doubtful(uri->text, uri->len);
+    return is_doubtful(uri->text, path_len(uri->text, uri->len));
 }
 
 static const struct weir__value *

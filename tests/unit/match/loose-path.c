@@ -6,17 +6,25 @@
 
 #include "match/rules.h"
 
-static bool is_read_as(struct weir_attr uri, const char *page, size_t len)
+/* Returns which of the facts' values is the loose path. */
+static int gather(struct weir__facts *facts, const struct weir_attr *uri)
 {
-    static struct weir__facts facts;
     struct weir__attributes known = { .uri = -1 };
     const struct weir__lists lists = { 0 };
     struct weir_error error;
     int loose = weir__attribute_add_loose(&known, &error);
-    bool is = false;
 
     assert_true(loose > 0);
-    weir__facts_gather(&known, &lists, &uri, 1, &facts);
+    weir__facts_gather(&known, &lists, uri, 1, facts);
+    return loose;
+}
+
+static bool is_read_as(struct weir_attr uri, const char *page, size_t len)
+{
+    static struct weir__facts facts;
+    int loose = gather(&facts, &uri);
+    bool is = false;
+
     if (facts.n_readings == 0)
         facts.readings[facts.n_readings++] = facts.values[loose];
     for (size_t i = 0; i < facts.n_readings; i++) {
@@ -75,4 +83,21 @@ TEST(test_R1_a_zero_byte_is_read_both_ways)
 
     assert_true(is_read_as(uri, "/login/", 7));
     assert_true(is_read_as(uri, "/login\0/", 8));
+}
+
+/* No server differs on it. */
+TEST(test_R1_a_query_has_no_readings)
+{
+    static const char *const uris[] = { "/login?next=%2Fhome", "/login?a;b=/../c\\ //",
+                                        "/a-path-of-16-letters-and-more?q=%20", "/login#%20?/.." };
+    static struct weir__facts facts;
+
+    for (size_t i = 0; i < COUNT_OF(uris); i++) {
+        gather(&facts, &(struct weir_attr){ .name = "uri", .value = uris[i] });
+        assert_int_equal(facts.n_readings, 0);
+    }
+    gather(&facts, &(struct weir_attr){ .name = "uri", .value = "/%6cogin?next=home" });
+    assert_int_equal(facts.n_readings, WEIR__READINGS);
+    gather(&facts, &(struct weir_attr){ .name = "uri", .value = "?next=home" });
+    assert_int_equal(facts.n_readings, WEIR__READINGS);
 }

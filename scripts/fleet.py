@@ -164,7 +164,7 @@ def bar(n, colour):
 
 def draw(fleet, rates, first):
     """Over the lines of the last time."""
-    lines = ["limit %d/s across three nodes, %d/s asked" % (LIMIT, 3 * ASKS),
+    lines = ["limit %d/s across three nodes, at first a burst; %d/s asked" % (LIMIT, 3 * ASKS),
              "1 2 3 kill or start a node   r Redis   s stop Redis   q end"]
     for i, rate in enumerate(rates):
         state = "" if fleet.nodes[i].runs else "  dead"

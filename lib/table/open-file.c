@@ -102,7 +102,7 @@ static int try_file(struct weir_table *table, const char *path,
         return weir__fail(error, WEIR_CORRUPT,
                           "'%s' is empty or was never finished; create it, or remove it", path);
     code = unfinished ? weir__table_lay_out(table, options, error)
-                      : weir__table_take_up(table, path, (uint64_t)st.st_size, alone, error);
+                      : weir__table_take_up(table, path, &st, alone, error);
     if (code && made && alone)
         unlink(path);
     return code == WEIR_OK && alone ? weir__file_share(table->fd, path, &patience, error) : code;

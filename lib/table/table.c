@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@
 
 #define SLAB_KEPT       8 /* the last eighth: block.c */
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
-#define POPULATE_WRITE  23 /* MADV_POPULATE_WRITE, as Linux 5.14 has it; headers may be older */
+#define STAT_BLOCK      512 /* of st_blocks */
+#define POPULATE_WRITE  23  /* MADV_POPULATE_WRITE, as Linux 5.14 has it; headers may be older */
 
 /* ------------------------------------------------------------ header ---- */
 
@@ -195,8 +197,9 @@ static int settle_in(struct weir_table *table, const struct weir__sizes *s,
     return WEIR_OK;
 }
 
-/* What is needed from the beginning. */
-static int commit_parts(struct weir_table *table, const struct weir__sizes *s,
+/* What is needed from the beginning, if the file has less.  One that was copied without its holes
+ * has. */
+static int commit_parts(struct weir_table *table, const struct weir__sizes *s, uint64_t has,
                         struct weir_error *error)
 {
     const uint64_t parts[][2] = {
@@ -206,9 +209,13 @@ static int commit_parts(struct weir_table *table, const struct weir__sizes *s,
         { s->bans.rooms_at, s->bans.slab_at },
         { s->keys.rooms_at, s->keys.slab_at },
     };
+    const size_t n = sizeof(parts) / sizeof(parts[0]);
+    uint64_t needs = 0;
     int code = WEIR_OK;
 
-    for (size_t i = 0; code == WEIR_OK && i < sizeof(parts) / sizeof(parts[0]); i++)
+    for (size_t i = 0; i < n; i++)
+        needs += parts[i][1] - parts[i][0];
+    for (size_t i = 0; code == WEIR_OK && has < needs && i < n; i++)
         code = weir__table_commit(table, parts[i][0], parts[i][1] - parts[i][0], error);
     return code;
 }
@@ -238,7 +245,7 @@ int weir__table_lay_out(struct weir_table *table, const struct weir_table_option
          pwrite(table->fd, WEIR__MAKING, WEIR__MAGIC_SIZE, 0) != WEIR__MAGIC_SIZE ||
          ftruncate(table->fd, (off_t)s.keys.end) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    if ((code = commit_parts(table, &s, error)) || (code = map_region(table, s.keys.end, error)))
+    if ((code = commit_parts(table, &s, 0, error)) || (code = map_region(table, s.keys.end, error)))
         return code;
     fill_pages(table, &s);
     weir__table_set_clock(table->header);
@@ -292,15 +299,18 @@ static void put_in_order(struct weir_table *table)
     weir__bans_settle(table);
 }
 
-int weir__table_take_up(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
-                        struct weir_error *error)
+/* Space is got while nobody else is there: without fallocate the C library writes for it. */
+int weir__table_take_up(struct weir_table *table, const char *path, const struct stat *st,
+                        bool alone, struct weir_error *error)
 {
     struct weir__sizes s;
+    uint64_t bytes = (uint64_t)st->st_size, has = (uint64_t)st->st_blocks * STAT_BLOCK;
 
     if (bytes < sizeof(struct weir__header))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     int code = map_region(table, bytes, error);
     if (code || (code = check_header(table->header, bytes, path, &s, error)) ||
+        (alone && (code = commit_parts(table, &s, has, error))) ||
         (code = settle_in(table, &s, error)))
         return code;
     if (alone)

@@ -133,8 +133,9 @@ uint64_t weir__header_check(const struct weir__header *header);
  * that a file has. */
 int weir__table_lay_out(struct weir_table *table, const struct weir_table_options *options,
                         struct weir_error *error);
-int weir__table_take_up(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
-                        struct weir_error *error);
+struct stat;
+int weir__table_take_up(struct weir_table *table, const char *path, const struct stat *st,
+                        bool alone, struct weir_error *error);
 int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
                        struct weir_error *error);
 /* Gives disk space or memory back; the bytes are zeros then.  False: that is not possible here. */

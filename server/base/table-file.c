@@ -66,7 +66,7 @@ void weir__table_guard_bytes(const char *command, const char *path, const struct
     guarded.region = weir__table_region(table);
     guarded.len = snprintf(guarded.text, sizeof(guarded.text),
                            "weir %s: the table %.300s was cut by another program, or its disk "
-                           "fails: cannot go on\n",
+                           "is full or fails: cannot go on\n",
                            command, path);
     sigaction(SIGBUS, &action, NULL);
 }

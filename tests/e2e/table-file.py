@@ -426,6 +426,21 @@ def test_a_backup_while_in_use_is_restored(weir):
             http.close()
 
 
+def test_a_copy_without_disk_space_gets_it(weir):
+    """Else a disk that is full later ends whoever needs an empty slot."""
+    with tempfile.TemporaryDirectory() as folder:
+        table, copy = os.path.join(folder, "table"), os.path.join(folder, "copy")
+        with Server(weir, "--keys", "50000", table=table, rules=RULES):
+            pass
+        subprocess.run(["cp", "--sparse=always", table, copy], check=True)
+        room = [os.stat(copy).st_blocks]
+        for _ in range(2):
+            assert run(weir, "table", copy).returncode == 0
+            room.append(os.stat(copy).st_blocks)
+        slots = 50000 * 32 // 512
+        assert room[0] < slots <= room[1] == room[2], room
+
+
 def test_a_backup_has_the_rules_and_lists_beside_the_table(weir):
     """Rules that came by the API and lists changed by hand are in files beside the table."""
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@
 
 #include "cluster/redis/resolve.h"
 
-#define LATE_MAX (30 * WEIR_SECOND)
+#define LATE_MAX (300 * WEIR_SECOND)
 
 enum { READS_MAX = 16 }; /* of one turn: others want to be read too */
 
@@ -26,8 +26,9 @@ struct weir__redis_link {
     bool connected;
     uint32_t events; /* that epoll looks for */
     struct weir__redis_lookup *lookup;
-    weir_time late; /* it was over before the name was found, which is waited for until then */
-    size_t tried;   /* addresses */
+    /* It, or a life before, was over before the name was found, which is waited for until then. */
+    weir_time late;
+    size_t tried; /* addresses */
     struct weir__tls *tls;
     struct weir__buffer sealed, plain; /* TLS: for the network, and from it */
 };
@@ -129,11 +130,14 @@ static void try_connecting(struct weir__redis_link *l, int number, weir_time now
     const struct addrinfo *found;
     const char *why;
 
-    if (!l->lookup)
+    if (!l->lookup) {
         fail_errno(l, number, now);
-    else if (!weir__redis_lookup_ready(l->lookup, &found, &why))
         return;
-    else if (!found)
+    }
+    if (!weir__redis_lookup_ready(l->lookup, &found, &why))
+        return;
+    l->late = 0;
+    if (!found)
         fail(l, why, now);
     else
         connect_next(l, found, number, now);
@@ -261,12 +265,14 @@ bool weir__redis_link_is_late(struct weir__redis_link *l, weir_time now)
     return now < l->late;
 }
 
-static struct weir__redis_lookup *take_lookup(struct weir__redis_link *before, weir_time now)
+static struct weir__redis_lookup *take_lookup(struct weir__redis_link *before, weir_time *late,
+                                              weir_time now)
 {
     struct weir__redis_lookup *lookup = NULL;
 
     if (before && weir__redis_link_is_late(before, now)) {
         lookup = before->lookup;
+        *late = before->late;
         before->lookup = NULL;
     }
     if (before)
@@ -278,14 +284,17 @@ struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
                                                struct weir__redis_conn *conn,
                                                struct weir__redis_link *before, weir_time now)
 {
-    struct weir__redis_lookup *lookup = take_lookup(before, now);
+    weir_time late = 0;
+    struct weir__redis_lookup *lookup = take_lookup(before, &late, now);
     struct weir__redis_link *l = calloc(1, sizeof(*l));
     bool is_path = weir__redis_conn_address(conn)->port == 0;
 
     if (l && !is_path && !lookup)
         lookup = weir__redis_lookup_begin(weir__redis_conn_address(conn), links->wake);
-    if (l)
+    if (l) {
         l->lookup = lookup;
+        l->late = late;
+    }
     if (!l || (!is_path && !lookup)) {
         weir__redis_lookup_end(lookup);
         free(l);

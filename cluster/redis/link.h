@@ -26,8 +26,8 @@ struct weir__redis_link *weir__redis_link_open(struct weir__redis_links *links,
 void weir__redis_link_turn(struct weir__redis_link *link, bool readable, weir_time now);
 /* Its connection is over, or has begun anew. */
 bool weir__redis_link_is_over(const struct weir__redis_link *link);
-/* Its life was shorter than the name server takes.  The answer is for the next life: else nobody
- * would ever be connected. */
+/* Its life was shorter than the name server takes.  An answer within minutes is for a later life:
+ * else nobody would ever be connected. */
 bool weir__redis_link_is_late(struct weir__redis_link *link, weir_time now);
 void weir__redis_link_close(struct weir__redis_link *link);
 

@@ -94,16 +94,25 @@ static bool loose_uri(struct weir__value *loose, const struct weir__value *uri,
     return is_doubtful(uri->text, path_len(uri->text, uri->len));
 }
 
+static bool differ(const struct weir__value *a, const struct weir__value *b)
+{
+    return a->len != b->len || memcmp(a->text, b->text, a->len) != 0;
+}
+
+/* Nearly all are one and the same, which is looked at once. */
 static const struct weir__value *
 add_reading(struct weir__facts *facts, const struct weir__value *uri, enum weir__path_reader reader)
 {
     char *out = facts->loose[facts->n_readings];
-    struct weir__value *v = &facts->readings[facts->n_readings++];
+    struct weir__value *v = &facts->readings[facts->n_readings], *same = facts->readings;
 
     *v = (struct weir__value){
         .text = out, .len = weir__uri_loose(uri->text, uri->len, reader, out, WEIR__URI_MAX + 2)
     };
-    return v;
+    while (differ(same, v))
+        same++;
+    facts->n_readings += same == v;
+    return same;
 }
 
 static const struct weir__value *add_lower(struct weir__facts *facts,
@@ -117,11 +126,6 @@ static const struct weir__value *add_lower(struct weir__facts *facts,
     out[plain->len] = '/';
     *v = (struct weir__value){ .text = out, .len = plain->len + (out[plain->len - 1] != '/') };
     return v;
-}
-
-static bool differ(const struct weir__value *a, const struct weir__value *b)
-{
-    return a->len != b->len || memcmp(a->text, b->text, a->len) != 0;
 }
 
 static void add_readings(struct weir__facts *facts, struct weir__value *loose,

@@ -89,3 +89,37 @@ TEST(test_D1_a_slow_name_server)
     weir__redis_ask_free(&ask);
     close(listener);
 }
+
+/* One that never answers is asked again after some minutes, and not before. */
+TEST(test_D1_a_name_server_that_hangs)
+{
+    struct weir__redis_options options = { .jitter = 1 };
+    struct weir__redis_drive *drive;
+    char url[64];
+    int listener = listen_anywhere(url, sizeof(url)), looks = 0;
+    weir_time now = 1000 * WEIR_SECOND;
+    bool answered = false;
+    struct weir__redis_ask ask = {
+        .slot = WEIR__REDIS_ANY_SLOT, .deadline = WEIR_NEVER, .done = note, .context = &answered
+    };
+
+    sem_init(&looked_up, 0, 0);
+    sem_init(&found, 0, 0);
+    assert_ok(weir__redis_url_parse(&options.url, url, NULL));
+    assert_ok(weir__redis_drive_create(&drive, &options, NULL));
+    assert_true(weir__redis_ask_texts(&ask, (const char *[]){ "PING", NULL }));
+    weir__redis_client_ask(weir__redis_drive_client(drive), &ask, now);
+    for (int i = 0; i < 400; i++, now += WEIR_SECOND)
+        weir__redis_drive_turn(drive, now);
+    for (int i = 0; i < 600 && looks < 2; i++) { /* its threads come when they can */
+        poll(NULL, 0, 10);
+        sem_getvalue(&looked_up, &looks);
+    }
+    for (int i = 0; i < looks; i++)
+        sem_post(&found);
+    assert_int_equal(looks, 2);
+    weir__redis_drive_end(drive);
+    weir__redis_drive_destroy(drive);
+    weir__redis_ask_free(&ask);
+    close(listener);
+}

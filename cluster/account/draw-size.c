@@ -172,8 +172,8 @@ struct weir__drawn weir__draw_choose(const struct weir__draw_numbers *n, int64_t
     if (units < n->need)
         units = left >= n->need && (n->waiting > 0 || n->have < 1) ? n->need : 0;
     drawn.units = units;
-    drawn.spent = units < wanted ? units == 0 || (left - units) * 1000 < n->least_left
-                                 : left < n->need;
+    drawn.spent =
+        units < wanted ? units == 0 || (left - units) * 1000 < n->least_left : left < n->need;
     return drawn;
 }
 

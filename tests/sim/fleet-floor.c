@@ -280,17 +280,17 @@ TEST(test_below_the_limit_hardly_more_are_refused_than_by_one_limiter)
         refuse_hardly_more(rows[r].limit, rows[r].length, 250 * US);
 }
 
-/* A round trip may take longer than draws look ahead.  Asks that wait get half of what is left: with
- * small bursts they wait longer. */
+/* A round trip may take longer than draws look ahead.  Asks that wait get half of what is left, so
+ * a small burst lasts for shorter ways only. */
 TEST(test_below_the_limit_hardly_more_are_refused_far_from_redis)
 {
     static const struct {
         const char *limit;
         weir_time length, farthest;
     } rows[] = {
-        { "token-bucket 100/1s", 20 * S, 75 * MS },   { "token-bucket 1000/1s", 10 * S, 75 * MS },
-        { "token-bucket 600/1m", 200 * S, 75 * MS },  { "gcra 100/1s burst 20", 20 * S, 35 * MS },
-        { "fixed-window 1000/10s", 40 * S, 75 * MS }, { "fixed-window 100/1s", 30 * S, 75 * MS },
+        { "token-bucket 100/1s", 20 * S, 75 * MS },     { "token-bucket 1000/1s", 10 * S, 75 * MS },
+        { "token-bucket 600/1m", 200 * S, 75 * MS },    { "gcra 100/1s burst 20", 20 * S, 35 * MS },
+        { "fixed-window 1000/10s", 40 * S, 75 * MS },   { "fixed-window 100/1s", 30 * S, 75 * MS },
         { "sliding-window 1000/10s", 40 * S, 35 * MS },
     };
     static const weir_time trips[] = { 5 * MS, 15 * MS, 35 * MS, 75 * MS };

@@ -84,7 +84,10 @@ local function choose(left, need)
   if units < need then
     units = left >= need and (waiting > 0 or have < 1) and need or 0
   end
-  local spent = units == 0 or units < wanted and (left - units) * 1000 < least_left
+  local spent = left < need
+  if units < wanted then
+    spent = units == 0 or (left - units) * 1000 < least_left
+  end
   drawn = {spent and 1 or 0, share}
   return units
 end

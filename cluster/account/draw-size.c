@@ -172,7 +172,8 @@ struct weir__drawn weir__draw_choose(const struct weir__draw_numbers *n, int64_t
     if (units < n->need)
         units = left >= n->need && (n->waiting > 0 || n->have < 1) ? n->need : 0;
     drawn.units = units;
-    drawn.spent = units == 0 || (units < wanted && (left - units) * 1000 < n->least_left);
+    drawn.spent =
+        units < wanted ? units == 0 || (left - units) * 1000 < n->least_left : left < n->need;
     return drawn;
 }
 
@@ -181,10 +182,12 @@ void weir__draw_step(const struct weir_plan *plan, void *state, const struct wei
 {
     struct weir_ask ask = { .now = need->now, .cost = drawn->units };
 
-    if (ask.cost > 0 && weir_step(plan, state, &ask, d))
-        return;
-    drawn->units = 0;
-    drawn->spent = true;
+    if (ask.cost > 0) {
+        if (weir_step(plan, state, &ask, d))
+            return;
+        drawn->units = 0;
+        drawn->spent = true;
+    }
     ask.cost = 0;
     weir_step(plan, state, &ask, d); /* takes nothing, and follows a clock that was set back */
     ask.cost = need->cost;
@@ -192,6 +195,8 @@ void weir__draw_step(const struct weir_plan *plan, void *state, const struct wei
         ask.cost = 0;
         weir_step_peek(plan, state, &ask, d);
         weir__refuse(d, 0);
+    } else {
+        drawn->spent = true;
     }
 }
 

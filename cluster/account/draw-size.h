@@ -10,7 +10,8 @@
  *     ahead   max(0, slow * horizon - have)
  *     units   min(left, max(min(waiting, max(need, left / 2)), min(waiting + ahead, share - have)))
  *             or, if that is below need: need, if it is left and somebody waits or nothing is had
- *     spent   no units; or fewer than waiting + ahead, and what is left will not do for the pace
+ *     spent   fewer units than waiting + ahead: none, or what is left will not do for the pace;
+ *             or nothing was wanted, and less than need is left
  *
  * A node may spend what it has drawn for a `life`, and no longer than the window or bucket of the
  * draw lasts: so a unit counts in the account exactly where it would have counted when spent.

@@ -423,7 +423,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     note_round_trip(f, k, now);
     note_asked(f, k, now);
     k->share = drawn->share;
-    if (drawn->units < k->draw.need)
+    if (drawn->spent && drawn->units < k->draw.need)
         k->refused_at = now;
     note_spent(f, k, answer, now);
     int64_t put;

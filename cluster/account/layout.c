@@ -187,25 +187,17 @@ static void get_members(struct reader *r, struct weir_limit *l)
         get_zone(r, l->zone);
 }
 
-static int algorithms(void)
-{
-    int n = 0;
-
-    while (weir_algorithms()[n])
-        n++;
-    return n;
-}
-
 size_t weir__account_limit(struct weir_limit *out, const void *bytes, size_t len)
 {
     const unsigned char *b = bytes;
     struct reader r = { b + 3, b + len, false };
     struct weir_limit l = { 0 };
+    const struct weir__algo *algo = len > 2 ? weir__algo_at(b[2] & 15) : NULL;
 
-    if (len < 6 || b[0] != WEIR__ACCOUNT_MAGIC || b[1] != WEIR__ACCOUNT_VERSION ||
-        (b[2] & 15) >= algorithms() || b[2] >> 4 > 3)
+    if (len < 6 || b[0] != WEIR__ACCOUNT_MAGIC || b[1] != WEIR__ACCOUNT_VERSION || algo == NULL ||
+        algo == &weir__purse || b[2] >> 4 > 3)
         return 0;
-    l.algorithm = weir_algorithms()[b[2] & 15];
+    l.algorithm = algo->name;
     l.count = get_number(&r);
     r.wrong = __builtin_mul_overflow(get_number(&r), units[b[2] >> 4], &l.period) || r.wrong;
     get_members(&r, &l);

@@ -4,7 +4,7 @@
  * account begins with the limit that it was written under, its head:
  *
  *     0  'W', then the version
- *     2  the algorithm, its place in weir_algorithms(); in the upper half the unit of the period:
+ *     2  the algorithm, its place in algo.c's list; in the upper half the unit of the period:
  *        ns, us, ms, s
  *     3  count, period (0: by the calendar), which further members differ from their defaults, and
  *        those members; numbers of 1 to 10 bytes, 7 bits in each, the lowest first

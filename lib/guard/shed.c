@@ -33,10 +33,11 @@
 #include "guard/number.h"
 #include "guard/shed.h"
 
-#define HOUR   (3600 * WEIR_SECOND)
-#define ONE    16   /* in arrivals */
-#define FADE   4000 /* asks in the histogram, about; those of a tenth of a second to STEADY */
-#define STEADY 2.0  /* seconds: means of rates that vary only by chance */
+#define PARTLY_MAX 16 /* waiters while a priority waits that fits in part */
+#define HOUR       (3600 * WEIR_SECOND)
+#define ONE        16   /* in arrivals */
+#define FADE       4000 /* asks in the histogram, about; those of a tenth of a second to STEADY */
+#define STEADY     2.0  /* seconds: means of rates that vary only by chance */
 #define MEAN \
     0.5 /* seconds: the means, at least; twice as long as work takes, so that its ups and downs \
            are in them */
@@ -406,6 +407,24 @@ void weir__shed_fitting(const struct weir__shed_plan *plan, const struct weir__s
     fill(got, s->offered, plan, FITS * can);
     for (int c = 0; c < plan->classes; c++)
         out[c] = s->offered[c] > 0 ? fitting(s->arrivals[c], got[c] / s->offered[c]) : 0;
+}
+
+/* ------------------------------------------------------------ waiting ---- */
+
+bool weir__shed_has_place(int8_t priority, int64_t waiting, int64_t places)
+{
+    int64_t above = priority < 0 ? 0 : priority;
+
+    return above >= WEIR_PRIORITY_MAX ||
+           2 * WEIR_PRIORITY_MAX * waiting < (WEIR_PRIORITY_MAX + above) * places;
+}
+
+/* Of the next one below the lowest a part fits, or all of it if the capacity is underrated. */
+bool weir__shed_fits(int8_t priority, uint32_t lowest, int64_t waiting, int64_t places)
+{
+    uint32_t step = weir__shed_step(priority);
+
+    return step >= lowest || (step + 1 == lowest && waiting < PARTLY_MAX && 4 * waiting < places);
 }
 
 /* ------------------------------------------------------------ tick ---- */

@@ -75,6 +75,12 @@ int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uin
  * above it.  From 0 to WEIR__PRIORITIES, which is none. */
 void weir__shed_fitting(const struct weir__shed_plan *plan, const struct weir__shed *shed,
                         int64_t limit, uint8_t out[WEIR_CLASSES]);
+/* Whether an ask may wait in a queue in which `waiting` of `places` are taken.  While nothing is
+ * shed: half of the places are for priorities above 0, and each of these leaves some to those above
+ * it; the highest finds any. */
+bool weir__shed_has_place(int8_t priority, int64_t waiting, int64_t places);
+/* While it sheds: what fits, and some of the next priority.  lowest: of its class, as above. */
+bool weir__shed_fits(int8_t priority, uint32_t lowest, int64_t waiting, int64_t places);
 /* Sets the cuts; returns the permille of asks let in.  shed->room > 0 says that it is shedding for
  * lack of permits; that swings less than the returned value. */
 int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed,

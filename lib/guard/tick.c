@@ -19,7 +19,6 @@
 #define SHOW_EVERY   (WEIR_SECOND / 2) /* it sums thousands of counters */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define WAITS_LAST   (10 * WEIR_SECOND)
-#define PARTLY_MAX   16 /* waiters while a priority waits that fits in part */
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
 /* A controller that wants results more often is called more often. */
@@ -358,16 +357,6 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     }
 }
 
-/* Half of the places are for priorities above 0, and each of these leaves some to those above it;
- * the highest finds any. */
-static bool has_place(int8_t priority, int64_t waiting, int64_t places)
-{
-    int64_t above = priority < 0 ? 0 : priority;
-
-    return above >= WEIR_PRIORITY_MAX ||
-           2 * WEIR_PRIORITY_MAX * waiting < (WEIR_PRIORITY_MAX + above) * places;
-}
-
 bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int64_t waiting,
                       int64_t places)
 {
@@ -375,10 +364,8 @@ bool weir__guard_fits(struct weir_guard *guard, const struct weir_ask *ask, int6
     uint32_t user_class = weir__guard_class(weir__guard_plan_of(guard), ask);
 
     if (!weir__get(&r->shedding))
-        return has_place(ask->priority, waiting, places);
-    uint32_t step = weir__shed_step(ask->priority), lowest = weir__get(&r->fitting[user_class]);
-    /* Of the next one a part fits, or all of it if the capacity is underrated. */
-    return step >= lowest || (step + 1 == lowest && waiting < PARTLY_MAX && 4 * waiting < places);
+        return weir__shed_has_place(ask->priority, waiting, places);
+    return weir__shed_fits(ask->priority, weir__get(&r->fitting[user_class]), waiting, places);
 }
 
 /* Closes a breaker that is no longer in the options. */

@@ -420,8 +420,10 @@ SECTIONS = [  # title, beginnings of the names of its figures, its lines
 HEAD = """# Figures
 
 Made by `make bench` and `scripts/figures.py`: CPU time, medians of five rounds. Each section comes
-from one run, with the peers in it. The machine has two virtual cores and is shared: ratios and
-instruction counts are reliable, single times vary by 10 to 20 %.
+from one run, with the peers in it. The machine has two virtual cores of an AMD EPYC and is shared:
+ratios and instruction counts are reliable, single times vary by 10 to 20 %. Ratios depend on the
+processor too: on the one that was measured before it a bare step took 1.4 times as long, and an
+enter with its exit, mostly locked operations, 0.65 times.
 """
 
 

@@ -50,6 +50,11 @@ static inline struct weir_table *private_table(bool narrow, int64_t keys)
         .keys = keys, .guards = 4, .narrow = narrow }); /* some tests compare every byte */
 }
 
+static inline struct weir_table *table_with_slab(int64_t keys, int64_t slab)
+{
+    return table_with(&(struct weir_table_options){ .keys = keys, .slab = slab, .guards = 4 });
+}
+
 static inline struct weir_table *attach(const char *path)
 {
     struct weir_table *table = NULL;
@@ -112,6 +117,17 @@ static inline int64_t keys_of(const struct weir_table *table)
 }
 
 /* --------------------------------------------------------------------- asks ---- */
+
+/* One of many keys. */
+static inline const char *name_of(const char *what, int i)
+{
+    static char names[8][32];
+    static int next;
+    char *name = names[next++ % 8];
+
+    snprintf(name, sizeof(names[0]), "%s %d", what, i);
+    return name;
+}
 
 static inline struct weir_key key_of(const char *text)
 {

@@ -1,6 +1,6 @@
 /* conn.c -- weir_conn: requests in progress, by key.
  *
- * A request that was let in holds a permit of each zone until its end (held.c); with HTTP/2 every
+ * A request that was let in holds a permit of each zone until its end (leases.c); with HTTP/2 every
  * stream is a request.  The permits of a worker that dies are taken back within a second. */
 #include "module.h"
 

@@ -7,11 +7,12 @@
  *     counts.c   what zones and rules did, for the status page
  *     key.c      the key of a request
  *     http.c     the http module: directives, variables, a request's way through the limits
- *     limits.c   weir_req and weir_conn as they are written; asking several rates at once
+ *     limit-directives.c
+ *                weir_req and weir_conn as they are written; asking several rates at once
  *     stream.c   the module for stream {}, a file of its own
  *     req.c      weir_req: asks, waits in a timer, gives back
  *     conn.c     weir_conn: permits by key
- *     held.c     permits that requests hold: renewed while they last
+ *     leases.c   permits that requests hold: renewed while they last
  *     wait.c     requests that wait, for their turn or in the queue of a guard
  *     fleet.c    weir_fleet: units of the fleet, for rules across it
  *     rules.c    weir_rules: a rule file, and where a request's attributes come from
@@ -125,8 +126,8 @@ void ngx_weir_zones_release(struct ngx_weir_conf *conf);
 void ngx_weir_zones_forget(struct ngx_weir_conf *conf); /* likewise, but the table is gone */
 void ngx_weir_zones_commit(ngx_cycle_t *cycle, struct ngx_weir_conf *conf);
 
-/* limits.c.  An option stands there once: nobody would see which of two counts.  From that word of
- * the directive on. */
+/* limit-directives.c.  An option stands there once: nobody would see which of two counts.  From
+ * that word of the directive on. */
 char *ngx_weir_options_check(ngx_conf_t *cf, ngx_uint_t first);
 
 /* key.c */
@@ -259,7 +260,7 @@ void ngx_weir_req_give_back(struct ngx_weir_ctx *ctx);
 ngx_int_t ngx_weir_conn_enter(ngx_http_request_t *r, const struct ngx_weir_part *part);
 void ngx_weir_conn_exit(struct ngx_weir_ctx *ctx);
 
-/* held.c */
+/* leases.c */
 void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r); /* it is renewed now */
 void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now); /* does it wait for its client? */
 ngx_int_t ngx_weir_held_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */

@@ -111,7 +111,7 @@ NGX_WEIR_SHOWN char *ngx_weir_zone_read(ngx_conf_t *cf, enum ngx_weir_kind kind,
 /* counts.c */
 NGX_WEIR_SHOWN void ngx_weir_count(const struct ngx_weir_zone *zone, enum ngx_weir_status status);
 
-/* limits.c */
+/* limit-directives.c */
 NGX_WEIR_SHOWN extern ngx_conf_enum_t ngx_weir_log_levels[];
 NGX_WEIR_SHOWN char *ngx_weir_req_read(ngx_conf_t *cf, struct ngx_weir_part *part,
                                        enum ngx_weir_kind kind);

@@ -2,7 +2,7 @@
 #ifndef WEIR_REDIS_ACCOUNT_H
 #define WEIR_REDIS_ACCOUNT_H
 
-#include "redis-module/limits.h"
+#include "redis-module/limit-cache.h"
 #include "redis-module/redis-api.h"
 
 struct account {

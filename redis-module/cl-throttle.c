@@ -10,14 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algo/cl-throttle.h"
 #include "redis-module/account.h"
 #include "redis-module/redis-cell-keys.h"
 #include "redis-module/tell-redis.h"
 #include "redis-module/verbs.h"
 
-/* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */
-#define STORE    "Store error: "
-#define USAGE    "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 #define TEXT_MAX 80 /* three numbers are shorter */
 
 static int cell_error(struct redis_context *context, const char *what, struct redis_string *word)
@@ -39,20 +37,12 @@ static int compile_cell(struct weir_limit *out, const char *text, struct weir_er
     long long burst, count, period;
 
     if (sscanf(text, "%lld %lld %lld", &burst, &count, &period) != 3)
-        return weir__fail(error, WEIR_INVALID, STORE "Couldn't parse as integer");
-    *out = (struct weir_limit){ .algorithm = "gcra", .count = count };
-    if (count == 0 || period == 0)
-        return weir__fail(error, WEIR_INVALID, STORE "Zero rates are not supported");
-    if (__builtin_add_overflow(burst, 1, &out->burst))
-        return weir__fail(error, WEIR_INVALID, "The burst is too large");
-    if (__builtin_mul_overflow(period, WEIR_SECOND, &out->period))
-        return weir__fail(error, WEIR_INVALID, "The period is too long");
+        return weir__fail(error, WEIR_INVALID, WEIR__CELL_NO_INTEGER);
+    const char *wrong = weir__cell_limit(out, burst, count, period);
     struct weir_plan plan;
-    if (weir__plan_make(&plan, out, NULL) != WEIR_OK)
-        return weir__fail(
-            error, WEIR_INVALID,
-            "This limit is beyond exact arithmetic; fewer units or a shorter period would do");
-    return WEIR_OK;
+    if (wrong == NULL && weir__plan_make(&plan, out, NULL) != WEIR_OK)
+        wrong = WEIR__CELL_INEXACT;
+    return wrong == NULL ? WEIR_OK : weir__fail(error, WEIR_INVALID, "%s", wrong);
 }
 
 /* False, and that was answered, if a word is no number or below 0.  Redis's own reading knows no
@@ -67,7 +57,7 @@ static bool read_number(struct redis_context *context, struct redis_string *word
 
     if (is && (*out == 0 || *bytes != '-'))
         return true;
-    cell_error(context, is ? below : STORE "Couldn't parse as integer: ", word);
+    cell_error(context, is ? below : WEIR__CELL_NO_INTEGER ": ", word);
     return false;
 }
 
@@ -129,21 +119,14 @@ static const struct limit *read_ask(struct redis_context *context, struct redis_
     return limit != NULL ? limit : find_limit(context, numbers);
 }
 
-/* Seconds as redis-cell has them: the part below a second counts if it holds a whole
- * millisecond. */
-static long long seconds(weir_time t)
-{
-    return t / WEIR_SECOND + (t % WEIR_SECOND >= WEIR_MILLISECOND);
-}
-
 static int reply(struct redis_context *context, const struct weir_decision *d)
 {
     redis.ReplyWithArray(context, 5);
     redis.ReplyWithLongLong(context, !d->allowed);
     redis.ReplyWithLongLong(context, d->limit);
     redis.ReplyWithLongLong(context, d->remaining);
-    redis.ReplyWithLongLong(context, d->allowed || d->retry == WEIR_NEVER ? -1 : seconds(d->retry));
-    return redis.ReplyWithLongLong(context, seconds(d->reset));
+    redis.ReplyWithLongLong(context, weir__cell_retry(d));
+    return redis.ReplyWithLongLong(context, weir__cell_seconds(d->reset));
 }
 
 int verb_throttle(struct redis_context *context, struct redis_string **words, int n)
@@ -153,7 +136,7 @@ int verb_throttle(struct redis_context *context, struct redis_string **words, in
     struct weir_decision d;
 
     if (n < 5 || n > 6)
-        return cell_error(context, STORE USAGE, NULL);
+        return cell_error(context, WEIR__CELL_USAGE, NULL);
     limits_begin();
     tell_command_begins();
     const struct limit *limit = read_ask(context, words, n, &quantity);

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "cluster/agent/agent.h"
-#include "cluster/fleet/centre-blocking.h"
+#include "cluster/fleet/rules-versions.h"
 
 #define ASK_MAX (500 * WEIR_MILLISECOND)
 

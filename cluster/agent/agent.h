@@ -3,10 +3,11 @@
  *     accounts.c      accounts of one request's keys, for operators
  *     agent.c         joining and leaving; the agent's turns
  *     asks.c          asks that wait: from callers to the agent and back
- *     beats.c         the host as a member of the fleet: its part of every limit
+ *     membership.c    the host as a member of the fleet: its part of every limit
  *     demands.c       asks that found a purse closed, told in batches
  *     follow-rules.c  the rules of the fleet
- *     limits.c        the limits across the fleet, as the rules in force have them
+ *     limits-in-force.c
+ *                     the limits across the fleet, as the rules in force have them
  *     notes.c         what nodes tell each other: bans, bans that were lifted, keys that were reset
  *     operators.c     asks of operators, which wait for Redis
  *     purses-and-accounts.c
@@ -30,7 +31,7 @@
 #include <pthread.h>
 
 #include "cluster/agent/asks.h"
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/centre-words.h"
 #include "cluster/fleet/fleet.h"
 #include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/notes.h"
@@ -236,7 +237,7 @@ void weir__asks_answer(struct weir_fleet *fleet, weir_time now); /* those that a
 /* Answers those whose deadline has passed too. */
 weir_time weir__asks_turn(struct weir_fleet *fleet, weir_time now); /* the next deadline */
 
-/* beats.c */
+/* membership.c */
 void weir__beats_begin(struct weir_fleet *fleet, int64_t weight);
 weir_time weir__beats_turn(struct weir_fleet *fleet, weir_time now); /* when to come again */
 void weir__beats_take_over(struct weir_fleet *fleet); /* from another process of the host */
@@ -270,7 +271,7 @@ void weir__rules_copy_write(struct weir_fleet *fleet);
 bool weir__rules_copy_read(struct weir_fleet *fleet);
 void weir__rules_copy_keep(struct weir_fleet *fleet, const struct weir__centre_event *event);
 
-/* limits.c -- follows the rules in force. */
+/* limits-in-force.c -- follows the rules in force. */
 void weir__limits_turn(struct weir_fleet *fleet, weir_time now);
 void weir__limit_add(struct weir_fleet *fleet, struct weir__agent_limit *limit);
 struct weir__agent_limit *weir__limit_find(const struct weir_fleet *fleet, const char *rule,

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "cluster/agent/agent.h"
-#include "cluster/fleet/centre-blocking.h"
+#include "cluster/fleet/rules-versions.h"
 
 int weir__agent_reach(struct weir_fleet *f, struct weir_error *error)
 {

@@ -1,8 +1,8 @@
 /* purses-and-accounts.c -- the world of a node: purses are in the table, accounts in Redis.
  *
- * An account is the key weir:{FLEET/RULE:KEY}:LIMIT (name_account in lib/engine/across.c), its
- * demand and the ids of draws beside it, in one slot.  Answers are put aside until the turn: a node
- * may not be told of one while it sends.
+ * An account is the key weir:{FLEET/RULE:KEY}:LIMIT (name_account in
+ * lib/engine/rules-across-fleet.c), its demand and the ids of draws beside it, in one slot.
+ * Answers are put aside until the turn: a node may not be told of one while it sends.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,17 @@
-/* centre-words.c -- the words of centre.lua. */
+/* centre-words.c -- the words that centre.lua is called with, and its answers. */
+#include "cluster/fleet/centre-words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cluster/fleet/centre.h"
+#include "base/base.h"
+#include "cluster/redis/sha1.h"
+#include "wire/decimal.h"
+#include "wire/resp-reply.h"
+
+/* ------------------------------------------------------------------ words ---- */
 
 bool weir__centre_is_name(const char *text)
 {
@@ -46,4 +56,153 @@ size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
     for (size_t i = 0; i < n; i++)
         weir__buffer_bulk(out, arguments[i].bytes, arguments[i].len);
     return 6 + n;
+}
+
+void weir__centre_ask(struct weir_key fleet, struct weir_key document,
+                      const struct weir__text *words, size_t n, struct weir__redis_script *script,
+                      struct weir__redis_ask *out)
+{
+    struct weir__buffer key = { 0 };
+
+    *script = weir__redis_script(weir__lua_centre, weir__lua_centre_len);
+    *out = (struct weir__redis_ask){ .script = script, .repeatable = true };
+    weir__centre_key(fleet, document, &key);
+    out->slot = key.failed ? WEIR__REDIS_ANY_SLOT : weir__redis_slot(key.bytes, key.len);
+    weir__buffer_free(&key);
+    out->n_words = weir__centre_words(fleet, document, words, n, &out->words);
+}
+
+/* ---------------------------------------------------------------- answers ---- */
+
+bool weir__centre_list(struct weir__centre_list *out, const char *reply, struct weir__text *why)
+{
+    struct weir__resp_value head;
+
+    out->at = weir__resp_value(reply, &head);
+    out->left = head.kind == '*' ? head.n : 0;
+    *why = head.kind == '-' ? head.text : WEIR__CENTRE_TEXT("a reply that makes no sense");
+    return head.kind == '*';
+}
+
+static struct weir__resp_value next(struct weir__centre_list *list)
+{
+    struct weir__resp_value v = { 0 };
+
+    if (list->left > 0) {
+        list->left--;
+        list->at = weir__resp_value(list->at, &v);
+    }
+    return v;
+}
+
+int64_t weir__centre_number(struct weir__centre_list *list)
+{
+    struct weir__resp_value v = next(list);
+
+    return v.kind == ':' ? v.integer : 0;
+}
+
+struct weir__text weir__centre_text(struct weir__centre_list *list)
+{
+    struct weir__resp_value v = next(list);
+
+    return v.kind == '$' ? v.text : (struct weir__text){ "", 0 };
+}
+
+bool weir__centre_version(struct weir__centre_list *list, struct weir__centre_version *out)
+{
+    struct weir__resp_value v[7];
+
+    *out = (struct weir__centre_version){ .number = 0 };
+    if (list->left == 0)
+        return true;
+    if (list->left != 7)
+        return false;
+    for (size_t i = 0; i < 7; i++) {
+        v[i] = next(list);
+        if (v[i].kind != (i < 3 ? ':' : '$'))
+            return false;
+    }
+    *out = (struct weir__centre_version){ .number = v[0].integer,
+                                          .time_us = v[1].integer,
+                                          .origin = v[2].integer,
+                                          .author = v[3].text,
+                                          .note = v[4].text,
+                                          .bytes = (int64_t)v[5].text.len,
+                                          .text = v[5].text };
+    return weir__count_parse(v[6].text.bytes, v[6].text.len, &out->edit);
+}
+
+bool weir__centre_next_version(struct weir__centre_list *list, struct weir__centre_version *out)
+{
+    if (list->left < 6)
+        return false;
+    *out = (struct weir__centre_version){ .number = weir__centre_number(list) };
+    out->time_us = weir__centre_number(list);
+    out->origin = weir__centre_number(list);
+    out->author = weir__centre_text(list);
+    out->note = weir__centre_text(list);
+    out->bytes = weir__centre_number(list);
+    return true;
+}
+
+/* ---------------------------------------------------------------- changes ---- */
+
+/* Without control characters, since one separates the fields in Redis; cut between characters of
+ * UTF-8. */
+static struct weir__text clean(char *out, size_t size, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (len >= size)
+        for (len = size - 1; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+            len--;
+    for (size_t i = 0; i < len; i++)
+        out[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i];
+    out[len] = '\0';
+    return (struct weir__text){ out, len };
+}
+
+static struct weir__text number(char out[24], int64_t n)
+{
+    int len = snprintf(out, 24, "%" PRId64, n);
+
+    return (struct weir__text){ out, (size_t)len };
+}
+
+/* Of all that it changes, not of its id alone: an id that was used for another change before would
+ * make this one a repeat, which is answered, and not there. */
+static bool find_edit(const struct weir__centre_edit *e, uint64_t *out)
+{
+    char id[WEIR__SHA1_HEX + 1], sha[WEIR__SHA1_HEX + 1], all[256];
+
+    if (e->id == NULL || *e->id == '\0')
+        return weir__random_fill(out, sizeof(*out)) == 0;
+    weir__sha1_hex(id, e->id, strlen(e->id));
+    weir__sha1_hex(sha, e->text.bytes, e->text.len);
+    int len = snprintf(all, sizeof(all), "%s %s %" PRId64 " %.64s", id, sha, e->base,
+                       e->stage ? e->stage : "");
+    weir__sha1_hex(sha, all, (size_t)len);
+    sha[16] = '\0';
+    *out = strtoull(sha, NULL, 16);
+    return true;
+}
+
+bool weir__centre_put(struct weir__centre_put *out, const struct weir__centre_edit *e)
+{
+    uint64_t random;
+
+    if (!find_edit(e, &random))
+        return false;
+    out->words[0] = WEIR__CENTRE_TEXT("put");
+    out->words[1] = number(out->base, e->base);
+    out->words[2] = number(out->edit, (int64_t)(random >> 1));
+    out->words[3] = clean(out->author, sizeof(out->author), e->author);
+    out->words[4] = clean(out->note, sizeof(out->note), e->note ? e->note : "");
+    out->words[5] = WEIR__CENTRE_TEXT(e->stage ? e->stage : "");
+    out->words[6] = number(out->origin, e->origin);
+    out->words[7] = e->text;
+    out->words[8] =
+        e->base_edit >= 0 ? number(out->base_edit, e->base_edit) : (struct weir__text){ "", 0 };
+    return true;
 }

@@ -1,5 +1,5 @@
 /* centre.h -- a document of a fleet (its rules, say), as a node follows it: a pure step, without
- * sockets and clock; the words of centre.lua; and the last good copy on the node's disk.
+ * sockets and clock; and the last good copy on the node's disk.  centre-words.h asks about it.
  *
  *     (follower, event, now) -> (follower', what to do)
  *
@@ -60,20 +60,6 @@ struct weir__centre_do {
 
 struct weir__centre_do weir__centre_step(struct weir__follower *follower,
                                          const struct weir__centre_event *event, weir_time now);
-
-/* ------------------------------------------------------------------ words ---- */
-
-/* centre-words.c -- whether it can be the name of a fleet, a document or a node. */
-bool weir__centre_is_name(const char *text);
-/* The words of a script, as bulk strings of RESP: NUMKEYS KEY ... ARG ...; the second is the first
- * key.  Returns their number.  `arguments` are the verb and what follows. */
-size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
-                          const struct weir__text *arguments, size_t n, struct weir__buffer *out);
-/* The key that decides about the slot. */
-void weir__centre_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out);
-
-extern const char weir__lua_centre[], weir__lua_centre_sha[];
-extern const size_t weir__lua_centre_len;
 
 /* ------------------------------------------------------------------- copy ---- */
 

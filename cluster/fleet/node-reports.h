@@ -2,7 +2,7 @@
 #ifndef WEIR_CLUSTER_FLEET_NODE_REPORTS_H
 #define WEIR_CLUSTER_FLEET_NODE_REPORTS_H
 
-#include "cluster/fleet/centre-edits.h"
+#include "cluster/fleet/centre-words.h"
 #include "weir-fleet.h"
 
 /* A node that has not been heard for this long polls no more. */

@@ -3,8 +3,9 @@
  *   client.c            asks from their coming to their answer; replies; the turn
  *   retry.c             errors after which an ask is sent again
  *   node-connections.c  nodes, their connections and their queues
+ *   reconnect.c         the pause before a node is connected to again
  *   cluster-map.c       which node has which slots: Cluster, Sentinel, several seeds
- *   dues.c              the asks by the moment they are due
+ *   ask-deadlines.c     the asks by the moment they are due
  *   module.c            which nodes have Weir's module
  *   shards.c            the other form of a cluster's map
  *
@@ -127,17 +128,19 @@ void weir__redis_node_send(struct weir__redis_client *client, struct weir__redis
                            struct weir__redis_ask *ask, weir_time now);
 void weir__redis_node_flush(struct weir__redis_client *client, struct weir__redis_node *node,
                             weir_time now);
+/* Opens what is needed, gives up what is late.  The next moment to look. */
+weir_time weir__redis_node_turn(struct weir__redis_client *client, struct weir__redis_node *node,
+                                weir_time now);
+void weir__redis_queue_add(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
+void weir__redis_queue_remove(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
+
+/* reconnect.c */
 /* After the loss of a connection. */
 void weir__redis_node_failed(struct weir__redis_client *client, struct weir__redis_node *node,
                              const struct weir__redis_conn *conn, weir_time now);
 /* The server is read-only: the next connection may find another behind the same name. */
 void weir__redis_node_leave(struct weir__redis_client *client, struct weir__redis_conn *conn,
                             weir_time now);
-/* Opens what is needed, gives up what is late.  The next moment to look. */
-weir_time weir__redis_node_turn(struct weir__redis_client *client, struct weir__redis_node *node,
-                                weir_time now);
-void weir__redis_queue_add(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
-void weir__redis_queue_remove(struct weir__redis_queue *queue, struct weir__redis_ask *ask);
 
 /* cluster-map.c */
 /* The node for a slot; NULL: unknown. */
@@ -159,7 +162,7 @@ bool weir__redis_shards_read(struct weir__redis_client *client, struct weir__tex
 unsigned weir__redis_node_index(const struct weir__redis_client *client,
                                 const struct weir__redis_node *node);
 
-/* dues.c */
+/* ask-deadlines.c */
 bool weir__redis_dues_add(struct weir__redis_dues *dues, struct weir__redis_ask *ask);
 void weir__redis_dues_remove(struct weir__redis_dues *dues, struct weir__redis_ask *ask);
 void weir__redis_dues_move(struct weir__redis_dues *dues, struct weir__redis_ask *ask,

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "cluster/redis/link.h"
+#include "cluster/redis/socket.h"
 
 enum { EVENTS_MAX = 64, ROUNDS_MAX = 4 };
 

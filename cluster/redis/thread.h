@@ -1,4 +1,5 @@
-/* thread.h -- work for the thread of a client, which thread.c has; limits.c asks on accounts. */
+/* thread.h -- work for the thread of a client, which thread.c has; take-and-draw.c asks on
+ * accounts. */
 #ifndef WEIR_CLUSTER_REDIS_THREAD_H
 #define WEIR_CLUSTER_REDIS_THREAD_H
 

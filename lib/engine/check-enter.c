@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "engine/lines.h"
+#include "engine/waiting-lines.h"
 
 /* ------------------------------------------------------- a guard's view ---- */
 

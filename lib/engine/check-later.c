@@ -4,7 +4,7 @@
  * A waiter is offered its turn with the queue locked: the whole request is decided anew, and stays
  * in the queue if the same guard is still busy.  If another one is, it waits there, for the rest of
  * its time.  `turn` is called without the lock. */
-#include "engine/lines.h"
+#include "engine/waiting-lines.h"
 #include "guard/guard.h"
 #include "table/take-all.h"
 

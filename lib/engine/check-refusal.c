@@ -1,5 +1,5 @@
 /* check-refusal.c -- refusals: told, counted, and counted towards a ban.  Which of several rules is
- * named is chosen by weigh in table/take-all.c. */
+ * named is chosen in table/combined-answer.h. */
 #include <string.h>
 
 #include "engine/inquiry.h"

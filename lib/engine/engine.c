@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/across.h"
+#include "engine/rules-across-fleet.h"
 #include "engine/fleet-host.h"
 #include "engine/explain.h"
 

@@ -91,12 +91,12 @@ struct weir {
     char *attributes[256]; /* numbered by weir_attribute, from 1 */
     size_t n_attributes;
     uint64_t generation;                         /* of rules in force; atomic */
-    struct weir__line *lines;                    /* lines.h; atomic */
+    struct weir__line *lines;                    /* waiting-lines.h; atomic */
     bool offering, offer_again;                  /* check-later.c: turns, and once more ... */
     weir_time offer_at;                          /* ... as of then */
     bool shares;                                 /* counts.c, with the mutex */
     struct weir__totals shared;                  /* likewise: as much as the table has */
-    uint64_t public_numbers[WEIR__HASH_SECRETS]; /* across.h */
+    uint64_t public_numbers[WEIR__HASH_SECRETS]; /* rules-across-fleet.h */
     struct weir__stripe stripes[WEIR__STRIPES];
 };
 
@@ -217,7 +217,7 @@ bool weir__check_enter_alone(struct weir *weir, const struct weir_request *reque
  * not by the rules: only now it counts as refused. */
 void weir__count_refused_later(struct weir *weir);
 
-/* lines.c -- the queues of guards, which nobody waits in any more. */
+/* waiting-lines.c -- the queues of guards, which nobody waits in any more. */
 void weir__lines_free(struct weir *weir);
 
 /* counts.c -- adds to the table what these rules have counted.  With the mutex held. */

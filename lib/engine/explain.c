@@ -3,7 +3,7 @@
  * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not
  * through the index, which makes this a second opinion on it.
  */
-#include "engine/across.h"
+#include "engine/rules-across-fleet.h"
 
 static void tell_attribute(struct weir__explained *e, const struct weir__active *f,
                            const struct weir__facts *facts, uint16_t attribute)

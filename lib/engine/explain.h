@@ -78,8 +78,8 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
                           void (*each)(void *context, const struct weir__explained *rule),
                           void *context);
 
-/* across.c -- a rule across the fleet that counts on this host alone, since it is in no fleet; and
- * how many of them there are.  NULL: none. */
+/* rules-across-fleet.c -- a rule across the fleet that counts on this host alone, since it is in
+ * no fleet; and how many of them there are.  NULL: none. */
 const char *weir__lonely_rule(struct weir *weir, size_t *n);
 /* Before rules are put in force: this host is in no fleet, unless another process is its agent. */
 void weir__engine_leave_fleet(struct weir *weir);

@@ -64,7 +64,8 @@ struct weir__due {
 size_t weir__dues(struct weir *weir, const struct weir_attr *attrs, size_t n,
                   const struct weir_ask *ask, struct weir__due *out, size_t max);
 
-/* bans-by-hand.c -- as weir__ban_learn; of a ban that was lifted the refusals are forgotten too. */
+/* operator-bans.c -- as weir__ban_learn; of a ban that was lifted the refusals are forgotten
+ * too. */
 bool weir__bans_learn(struct weir *weir, const struct weir__ban_lesson *lesson);
 
 /* Rules that go by their when_alone, though fleet_until is ahead: their accounts are silent. */

@@ -2,7 +2,7 @@
 #ifndef WEIR_ENGINE_INQUIRY_H
 #define WEIR_ENGINE_INQUIRY_H
 
-#include "engine/across.h"
+#include "engine/rules-across-fleet.h"
 #include "engine/engine.h"
 #include "table/take-all.h"
 

@@ -1,5 +1,5 @@
 /* reset.c -- makes the keys of a request fresh, by hand. */
-#include "engine/across.h"
+#include "engine/rules-across-fleet.h"
 
 /* Resets the rule's key for these facts; false: it has none, or the table has none of the rule's
  * limits.  Of a limit across the fleet, what this host has drawn: its account is

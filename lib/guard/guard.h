@@ -39,7 +39,7 @@
 #include "guard/host-load.h"
 #include "table/holders.h"
 #include "table/registry.h"
-#include "table/held.h"
+#include "table/permits-by-key.h"
 
 #define WEIR__PERMITS_MAX     16384
 #define WEIR__PERMITS         1024 /* the default; without a bound by key */
@@ -337,7 +337,7 @@ static inline uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t
 
     return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
 }
-/* Fills in word and seat; false: all are taken.  ref: see held.h. */
+/* Fills in word and seat; false: all are taken.  ref: see permits-by-key.h. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     uint64_t ref, struct weir_permit *permit);
 /* Takes a permit's word out of its seat.  False: it has another word, or none. */

@@ -7,7 +7,7 @@
  *     remembered   until has passed, forget_at has not: a further strike counts up
  *     idle         neither: its slot is free
  *
- * If there is no room, a ban makes room as a key would: victim.c says which.
+ * If there is no room, a ban makes room as a key would: eviction.c says which.
  *
  * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its
  * own beginning a ban follows the clock, as states do: it begins anew then, as long as it was

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "table/bans.h"
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 #include "table/copy.h"
 #include "table/part.h"
 

@@ -189,7 +189,7 @@ struct weir__holder {
 /* Where a permit of a guard is kept while it is out. */
 struct weir__seat {
     _Alignas(16) uint64_t word; /* lib/guard/guard.h */
-    uint64_t ref;               /* the key that it counts for: held.h; 0: none */
+    uint64_t ref;               /* the key that it counts for: permits-by-key.h; 0: none */
 };
 
 _Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(struct weir__seat) <=

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 #include "table/part.h"
 
 void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, struct weir__home home)

@@ -1,17 +1,17 @@
 /* slot.c -- a slot for a new key.
  *
  * A key lives within 128 slots from its home, in one group.  A new key gets the nearest empty one;
- * if there is none, another key makes room: victim.c says which.  The group knows how far from its
- * home a key was ever put, its reach, and a search ends there, whatever slots are empty: so a slot
- * can become empty again.
+ * if there is none, another key makes room: eviction.c says which.  The group knows how far from
+ * its home a key was ever put, its reach, and a search ends there, whatever slots are empty: so a
+ * slot can become empty again.
  *
  * The slot, the group's reach and its counter of such changes are changed together, by a hand.  Two
  * threads that claim a slot for the same key at once would change the counter twice, so one of them
  * fails, looks again, and finds the key there.
  */
-#include "table/carried-limits.h"
-#include "table/held.h"
-#include "table/victim.h"
+#include "table/cl-throttle-limits.h"
+#include "table/permits-by-key.h"
+#include "table/eviction.h"
 
 /* -------------------------------------------------------- empty slots ---- */
 

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "table/bans.h"
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 #include "table/file.h"
 #include "table/fork.h"
 #include "table/hand.h"
-#include "table/held.h"
+#include "table/permits-by-key.h"
 #include "table/holders.h"
 #include "table/registry.h"
 #include "table/sizes.h"

@@ -12,8 +12,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "table/combined-answer.h"
 #include "table/take-all.h"
-#include "table/victim.h"
+#include "table/eviction.h"
 
 /* An item on its way. */
 struct part {
@@ -27,32 +28,6 @@ struct part {
     bool refused;
     struct weir_ask own;
 };
-
-/* The answer to all: the first part that can never pass, else the first refusal that is not for
- * want of a draw, else the first refusal, else the tightest limit; the longest wait and retry.  It
- * begins as the first part's answer, and takes in the others one by one. */
-static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
-{
-    if (all->allowed ? !d->allowed || d->remaining < all->remaining
-                     : (d->reason == WEIR_TOO_BIG && all->reason == WEIR_LIMITED) ||
-                           (all->reason == WEIR_DRY && !d->allowed && d->reason != WEIR_DRY)) {
-        all->allowed = d->allowed;
-        all->reason = d->reason;
-        all->item = (uint16_t)item;
-        all->limit = d->limit;
-        all->remaining = d->remaining;
-        all->reset = d->reset;
-    }
-    all->wait = d->wait > all->wait ? d->wait : all->wait;
-    all->retry = d->retry > all->retry ? d->retry : all->retry;
-}
-
-static inline bool conclude(struct weir_decision *all)
-{
-    if (!all->allowed)
-        all->wait = 0;
-    return all->allowed;
-}
 
 /* One more item on the same key: costs add up, the shortest patience and the latest time count. */
 static void add_item(struct weir_ask *together, const struct weir_ask *more)
@@ -275,9 +250,9 @@ EITHER enum outcome look(struct aid *aid, struct part *parts, size_t n, bool nar
         if (i == 0)
             all->item = (uint16_t)p->item;
         else
-            weigh(all, d, p->item);
+            weir__answer_add(all, d, p->item);
     }
-    return conclude(all) ? GRANTED : REFUSED;
+    return weir__answer_end(all) ? GRANTED : REFUSED;
 }
 
 /* --------------------------------------------------------------- write ---- */
@@ -597,7 +572,7 @@ bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_
         if (i == 0)
             decision->item = 0;
         else
-            weigh(decision, &d, i);
+            weir__answer_add(decision, &d, i);
     }
-    return conclude(decision);
+    return weir__answer_end(decision);
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "table/held.h"
+#include "table/permits-by-key.h"
 #include "table/holders.h"
 #include "table/part.h"
 #include "table/registry.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "table/bans.h"
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 #include "table/copy.h"
 #include "table/slot.h"
 #include "table/upgrade-5.h"

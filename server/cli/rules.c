@@ -114,23 +114,6 @@ static void add_counts(const struct reading *r)
     weir__buffer_member_number(r->said.json, "entries", (int64_t)c.entries);
 }
 
-/* A server knows whether it is in one; this command does not. */
-static void doubt_fleet(const struct reading *r)
-{
-    struct weir_problem p = { .text = "across: fleet needs weir serve --fleet, or weir_fleet in "
-                                      "nginx; elsewhere the rule counts on its host alone" };
-
-    for (size_t i = r->draft->n_rules; i > 0; i--) {
-        const struct weir__rule_draft *rule = &r->draft->rules[i - 1];
-        if (!rule->fleet)
-            continue;
-        p.line = rule->mark.line;
-        p.column = rule->mark.column;
-        weir__rules_doubt_print((void *)r->said.name, &p);
-        return;
-    }
-}
-
 static int check_file(const struct weir__command *self, const char *path, struct weir__buffer *json)
 {
     struct reading r = { .said = { name_of(path), stdout, json, 0 } };
@@ -150,7 +133,7 @@ static int check_file(const struct weir__command *self, const char *path, struct
         check_text(&r);
     if (r.draft) {
         weir__rules_doubts(r.draft, weir__rules_doubt_print, (void *)r.said.name);
-        doubt_fleet(&r);
+        weir__rules_doubts_fleet(r.draft, weir__rules_doubt_print, (void *)r.said.name);
     }
     int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
     if (json) {

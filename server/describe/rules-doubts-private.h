@@ -23,6 +23,9 @@ bool weir__attribute_is_free(const char *attribute);
 /* rules-doubts.c -- a rule, or what a guard has of one. */
 void weir__doubt_rule(const struct weir__doubting *r, const struct weir__rule_draft *rule);
 
+/* rules-doubts-fleet.c -- how long a rule across the fleet holds a request. */
+void weir__doubt_within(const struct weir__doubting *r, const struct weir__rule_draft *rule);
+
 /* rules-doubts-guards.c -- all guards of the draft. */
 void weir__doubt_guards(const struct weir__doubting *r);
 

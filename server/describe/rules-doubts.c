@@ -172,22 +172,6 @@ static void doubt_ban(const struct weir__doubting *r, const struct weir__rule_dr
     weir__template_free(&t);
 }
 
-#define WITHIN_LONG WEIR_SECOND
-
-static void doubt_within(const struct weir__doubting *r, const struct weir__rule_draft *rule)
-{
-    char text[32];
-
-    if (rule->within <= WITHIN_LONG)
-        return;
-    weir_time_print(text, sizeof(text), rule->within);
-    weir__doubt(
-        r, rule->mark,
-        "while the fleet is slow to answer, each request is held for up to %s; write a shorter "
-        "within, after which when_alone decides",
-        text);
-}
-
 /* ------------------------------------------------------------------- keys ---- */
 
 static const struct weir__condition *condition_on(const struct weir__condition *conditions,
@@ -403,7 +387,7 @@ static void doubt_except(const struct weir__doubting *r, const struct weir__rule
 void weir__doubt_rule(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     doubt_ban(r, rule);
-    doubt_within(r, rule);
+    weir__doubt_within(r, rule);
     if (rule->n_limits > 0 && rule->cost == 0 && rule->cost_attribute == NULL)
         weir__doubt(r, rule->mark, "the rule refuses nobody: with cost: 0 a request takes nothing");
     if (rule->cost_attribute)

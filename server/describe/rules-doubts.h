@@ -9,6 +9,10 @@
 void weir__rules_doubts(const struct weir__draft *draft,
                         void (*say)(void *context, const struct weir_problem *doubt),
                         void *context);
+/* Of rules across the fleet, where nobody knows whether there is one: a server does. */
+void weir__rules_doubts_fleet(const struct weir__draft *draft,
+                              void (*say)(void *context, const struct weir_problem *doubt),
+                              void *context);
 /* One for them: a line on stderr.  `name` is the text's, a const char *. */
 void weir__rules_doubt_print(void *name, const struct weir_problem *doubt);
 

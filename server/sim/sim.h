@@ -139,7 +139,7 @@ int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *group);
 weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group,
                                    weir_time at); /* when it may change; WEIR_NEVER */
 
-/* scenario.c -- at a moment after the beginning. */
+/* backend-changes.c -- at a moment after the beginning. */
 int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *backend, weir_time at);
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend,
                                 weir_time at); /* of slower and drift together */
@@ -148,8 +148,8 @@ const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backen
 int64_t weir__sim_plan_coldness(const struct weir__sim_backend_plan *backend, int64_t results);
 int64_t weir__sim_plan_capacity(
     const struct weir__sim_backend_plan *backend); /* at the beginning, warm: per 1000 s */
-/* The possible results in the measured span: the requests that came, at most the backend's
- * capacity.  Adds them to each bucket of that width. */
+/* possible-results.c -- the possible results in the measured span: the requests that came, at most
+ * the backend's capacity.  Adds them to each bucket of that width. */
 struct weir__sim_bucket;
 double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width,
                                struct weir__sim_bucket *buckets, size_t n);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "table/bans.h"
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 
 #define NOW        (100000 * WEIR_SECOND)
 #define KEYS       2

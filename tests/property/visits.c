@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/lines.h"
+#include "engine/waiting-lines.h"
 #include "guard/guard.h"
 #include "random-rules.h"
 

@@ -76,6 +76,7 @@ MAY_INCLUDE["server/cli"] = MAY_INCLUDE["server/cli"] + INSIDE_SERVE
 
 # Headers of lib that the server and wire may use beside lib/base and the public ones, and why.
 OPEN_TO_SERVER = {
+    "algo/cl-throttle.h": "the limit, the seconds and the errors of CL.THROTTLE",
     "engine/level.h": "weir explain marks a limit that is nearly used up",
     "engine/explain.h": "weir explain and weir replay show what every rule says",
     "guard/options.h": "the rows of guard options, which are printed too",
@@ -85,8 +86,8 @@ OPEN_TO_SERVER = {
     "rulefile/node.h": "YAML of settings and of simulations",
     "rulefile/problem.h": "what is wrong with them, and where",
     "rulefile/read.h": "guards as rule files write them, in simulations",
-    "engine/lines.h": "where asks wait",
-    "table/carried-limits.h": "the limits of CL.THROTTLE",
+    "engine/waiting-lines.h": "where asks wait",
+    "table/cl-throttle-limits.h": "the limits of CL.THROTTLE",
     "table/file.h": "a table's bytes: all there?, backups, upgrades",
 }
 # The insides of lib, and who still reaches into them.  Take names out; add none.

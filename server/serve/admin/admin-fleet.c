@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cluster/agent/operators.h"
-#include "cluster/fleet/centre-blocking.h"
+#include "cluster/fleet/rules-versions.h"
 #include "server/describe/fleet-json.h"
 #include "server/describe/rules-diff.h"
 #include "server/describe/rules-file.h"

@@ -3,7 +3,7 @@
  * So any algorithm will do, and a key has a state of its own under each limit.  Their number is
  * bounded, with those of earlier runs.  One that nobody has asked for in a minute is not used any
  * more, and leaves the table once all its keys are idle.  (CL.THROTTLE's limits leave no limiter
- * behind: table/carried-limits.h.)
+ * behind: table/cl-throttle-limits.h.)
  *
  * A limit with a name is known by it: another limit under the same name changes it, and every key
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket

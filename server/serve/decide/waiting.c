@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
-#include "engine/lines.h"
+#include "engine/waiting-lines.h"
 #include "guard/guard.h"
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/peer.h"

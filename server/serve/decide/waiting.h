@@ -1,6 +1,6 @@
 /* waiting.h -- asks that wait in a guard's queue while the loop goes on.
  *
- *     a line      the queue of a guard, one for all loops (lib/engine/lines.h)
+ *     a line      the queue of a guard, one for all loops (lib/engine/waiting-lines.h)
  *     a wait      one connection's: it is held, so its other requests are answered in their order
  *
  * A client that has hung up gets no turn: its socket is looked at before each offer, and once more

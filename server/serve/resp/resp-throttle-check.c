@@ -13,7 +13,8 @@
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/resp/resp.h"
 #include "server/serve/events/top-keys.h"
-#include "table/carried-limits.h"
+#include "algo/cl-throttle.h"
+#include "table/cl-throttle-limits.h"
 
 #define THROTTLES 64
 #define CHECKS    64
@@ -23,10 +24,6 @@
 #define NAME      32 /* bytes of an attribute's name that is remembered */
 
 #define RAW 64
-
-/* redis-cell says "Store error" of all that is wrong; what only we refuse goes without. */
-#define STORE "Store error: "
-#define USAGE "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 
 /* A limit that was asked for, compiled, with its three arguments as they came: pipelines ask by one
  * limit over and over, and comparing bytes is cheaper than reading numbers. */
@@ -67,19 +64,12 @@ void weir__resp_scratch_free(struct weir__loop *loop)
 
 /* ---------------------------------------------------------- CL.THROTTLE ---- */
 
-/* Seconds as redis-cell has them: the part below a second counts if it holds a whole
- * millisecond. */
-static int64_t seconds(weir_time t)
-{
-    return t / WEIR_SECOND + (t % WEIR_SECOND >= WEIR_MILLISECOND);
-}
-
 static char *put_throttled(char *to, const struct weir_decision *d)
 {
     memcpy(to, d->allowed ? "*5\r\n:0\r\n" : "*5\r\n:1\r\n", 8);
     to = weir__resp_put_integer(weir__resp_put_integer(to + 8, d->limit), d->remaining);
-    to = weir__resp_put_integer(to, d->allowed || d->retry == WEIR_NEVER ? -1 : seconds(d->retry));
-    return weir__resp_put_integer(to, seconds(d->reset));
+    to = weir__resp_put_integer(to, weir__cell_retry(d));
+    return weir__resp_put_integer(to, weir__cell_seconds(d->reset));
 }
 
 static bool is_same_key(struct weir_key a, struct weir_key b)
@@ -138,7 +128,7 @@ static bool read_number(struct weir__resp_call *call, size_t i, int64_t *out)
     if (is && *out >= 0)
         return true;
     cell_error(call,
-               !is      ? STORE "Couldn't parse as integer: "
+               !is      ? WEIR__CELL_NO_INTEGER ": "
                : i == 5 ? "Negative quantities are not supported: "
                         : "Negative numbers are not supported: ",
                call->args[i]);
@@ -149,17 +139,13 @@ static bool read_number(struct weir__resp_call *call, size_t i, int64_t *out)
 static const char *make_plan(struct weir_plan *plan, int64_t burst, int64_t count, int64_t period)
 {
     struct weir_error error;
-    struct weir_limit limit = { .algorithm = "gcra", .count = count };
+    struct weir_limit limit;
+    const char *wrong = weir__cell_limit(&limit, burst, count, period);
 
-    if (count == 0 || period == 0)
-        return STORE "Zero rates are not supported";
-    if (__builtin_add_overflow(burst, 1, &limit.burst))
-        return "The burst is too large";
-    if (__builtin_mul_overflow(period, WEIR_SECOND, &limit.period))
-        return "The period is too long";
-    if (weir__plan_make(plan, &limit, &error) != WEIR_OK || !weir__plan_is_carried(plan))
-        return "This limit is beyond exact arithmetic; fewer units or a shorter period would do";
-    return NULL;
+    if (!wrong &&
+        (weir__plan_make(plan, &limit, &error) != WEIR_OK || !weir__plan_is_carried(plan)))
+        wrong = WEIR__CELL_INEXACT;
+    return wrong;
 }
 
 /* The compiled limit, put where the batch keeps such; NULL if it makes no sense, and that was
@@ -227,7 +213,7 @@ void weir__resp_throttle(struct weir__resp_call *call)
     if ((b->checks || b->throttles == THROTTLES) && !weir__resp_clear_way(call))
         return;
     if (call->n < 5 || call->n > 6) {
-        cell_error(call, STORE USAGE, (struct weir__text){ 0 });
+        cell_error(call, WEIR__CELL_USAGE, (struct weir__text){ 0 });
         return;
     }
     const struct weir_plan *plan = find_plan(call, b);

@@ -5,7 +5,7 @@
 
 #include "server/base/human-numbers.h"
 #include "server/serve/resp/resp.h"
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 
 /* -------------------------------------------------------------- finding ---- */
 

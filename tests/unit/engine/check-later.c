@@ -1,7 +1,7 @@
 /* check-later.c -- requests that wait in the queues of guards, and grants that are given back. */
 #include "unit/test.h"
 
-#include "engine/lines.h"
+#include "engine/waiting-lines.h"
 #include "unit/visits.h"
 
 /* ------------------------------------------------------------------ undo ---- */

@@ -5,7 +5,7 @@
 #include "unit/fixture.h"
 
 #include "table/bans.h"
-#include "table/carried-limits.h"
+#include "table/cl-throttle-limits.h"
 
 #define STOP (100 * S) /* longer than two windows of these limits, and than a narrow slot's wait */
 #define DAY  (24 * 3600 * S)

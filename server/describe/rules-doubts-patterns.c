@@ -239,6 +239,20 @@ static void doubt_method(const struct weir__doubting *r, const struct weir__cond
         weir__doubt(r, c->mark, "method %s; did you mean %s?", SHOWN(p), near);
 }
 
+/* Servers answer HEAD by what they do for GET, and leave out the body at the end. */
+static void doubt_get(const struct weir__doubting *r, const struct weir__condition *c,
+                      const struct weir__pattern *p)
+{
+    if (p->kind != WEIR__EXACT || p->stated || strcmp(p->text, "GET") != 0)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->patterns[i].text, "HEAD") == 0)
+            return;
+    weir__doubt(r, c->mark,
+                "HEAD is as much work as GET for most servers, and passes by; write [GET, HEAD], "
+                "or { exact: GET } if that is meant");
+}
+
 /* -------------------------------------------------------------------- all ---- */
 
 /* Globs have no |, which hosts and headers have not either; and texts that begin or end like that
@@ -336,6 +350,8 @@ void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule
         doubt_uri(r, c, p);
     } else if (strcmp(c->attribute, "method") == 0) {
         doubt_method(r, c, p);
+        if (match)
+            doubt_get(r, c, p);
     } else if (strcmp(c->attribute, "header.user-agent") == 0) {
         doubt_agent(r, c, p);
     } else if (strcmp(c->attribute, "scheme") == 0) {

@@ -45,7 +45,7 @@ check "--json of all files is JSON" \
 cat >"$dir/doubts.yaml" <<'END'
 version: 1
 rules:
-  - { name: a, match: { method: [post, GET] }, key: "{acount}:{ip/24}", limit: 5/1m }
+  - { name: a, match: { method: [post, PUT] }, key: "{acount}:{ip/24}", limit: 5/1m }
   - { name: b, match: { ipp: 10.0.0.0/8, port: 80, header.x-url: a }, limit: 5/1m }
 lists: { deny: { acount: ann } }
 END
@@ -178,7 +178,7 @@ rules:
       limit: 5/1m }
   - { name: f, match: { ip: 10.0.0.0/8 }, not: { ip: 10.0.0.0/9 }, limit: 5/1m }
   - { name: g, match: { user: ann }, not: { user: "*" }, limit: 5/1m }
-  - { name: h, match: { uri: /x, method: GET }, not: { uri: /x }, paths: loose, limit: 5/1m }
+  - { name: h, match: { uri: /x, method: PUT }, not: { uri: /x }, paths: loose, limit: 5/1m }
 guards:
   - { name: i, match: { method: GETT }, concurrency: 5 }
   - { name: j, match: { uri: "/x/y/**" }, not: { uri: "/x/**" }, concurrency: 5 }

@@ -73,12 +73,11 @@ static bool never_again(struct weir__keeper *keeper)
     return false;
 }
 
-static bool give_back(struct weir__keeper *keeper, enum weir_outcome outcome)
+static bool give_back(struct weir__keeper *keeper)
 {
     struct held *held = (struct held *)keeper;
     struct weir_redis_lock_result result;
 
-    (void)outcome;
     return weir_redis_lock_release(held->redis, &held->lock, ASK_MAX, &result) ==
            WEIR_REDIS_ANSWERED;
 }

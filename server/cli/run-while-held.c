@@ -22,13 +22,15 @@
 
 /* A thread does it, as a server may hang while there are signals to pass on. */
 
-static void tell(int fd, uint64_t what)
+static void tell(int fd)
 {
-    (void)!write(fd, &what, sizeof(what));
+    uint64_t one = 1;
+
+    (void)!write(fd, &one, sizeof(one));
 }
 
-/* What was told; 0 when the time has come. */
-static uint64_t hear(int fd, weir_time until)
+/* False: the time has come first. */
+static bool hear(int fd, weir_time until)
 {
     struct pollfd source = { .fd = fd, .events = POLLIN };
     uint64_t told;
@@ -38,9 +40,9 @@ static uint64_t hear(int fd, weir_time until)
         left = until - weir__clock_monotonic();
         if (poll(&source, 1, left <= 0 ? 0 : (int)(left / WEIR_MILLISECOND) + 1) > 0 &&
             read(fd, &told, sizeof(told)) == sizeof(told))
-            return told;
+            return true;
     } while (left > 0);
-    return 0;
+    return false;
 }
 
 static weir_time renewal(weir_time lease)
@@ -83,17 +85,16 @@ static void *keep(void *context)
 {
     struct weir__keeper *k = context;
     weir_time next = weir__clock_monotonic() + renewal(k->lease);
-    uint64_t told;
 
-    while ((told = hear(k->ended, next)) == 0)
+    while (!hear(k->ended, next))
         next = hold_on(k);
     if (k->ends && !k->lost && weir__clock_monotonic() >= k->until) { /* it stood still */
         k->lost = true;
         weir__complain(k->command, "the %s was lost before the command ended", k->thing);
     }
-    while (!k->lost && !k->exit(k, (enum weir_outcome)(told - 1)))
+    while (!k->lost && !k->exit(k))
         weir__clock_sleep(PAUSE_MIN);
-    tell(k->given, 1);
+    tell(k->given);
     return NULL;
 }
 
@@ -110,17 +111,17 @@ static void begin_keeping(struct weir__keeper *k)
 }
 
 /* Gives it back.  Nobody waits long for a server that hangs. */
-static void end_keeping(struct weir__keeper *k, enum weir_outcome outcome, int code)
+static void end_keeping(struct weir__keeper *k)
 {
     if (k->is_kept) {
-        tell(k->ended, (uint64_t)outcome + 1);
+        tell(k->ended);
         if (!hear(k->given, weir__clock_monotonic() + EXIT_MAX)) {
             weir__complain(k->command, "no answer: the %s ends by itself", k->thing);
-            _exit(code); /* the thread is still at work */
+            _exit(k->code); /* the thread is still at work */
         }
         pthread_join(k->thread, NULL);
     } else if (k->renew) {
-        k->exit(k, outcome);
+        k->exit(k);
     }
     close(k->ended);
     close(k->given);
@@ -186,27 +187,14 @@ static int code_of(int status)
     return WIFSIGNALED(status) ? WEIR__RUN_KILLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* A command that somebody has stopped says nothing about the work. */
-static enum weir_outcome outcome_of(int status, bool stopped)
-{
-    int code = code_of(status);
-
-    return code == 0                                                     ? WEIR_SUCCEEDED
-           : stopped && code > WEIR__RUN_KILLED                          ? WEIR_IGNORED
-           : code == WEIR__RUN_CANNOT_RUN || code == WEIR__RUN_NOT_FOUND ? WEIR_IGNORED
-           : code == WEIR__RUN_TIMED_OUT                                 ? WEIR_TIMED_OUT
-                                                                         : WEIR_FAILED;
-}
-
 int weir__keeper_run(struct weir__keeper *k, char **words)
 {
-    enum weir_outcome outcome = WEIR_IGNORED;
     sigset_t signals;
     struct signals before;
     pid_t parent = getpid();
-    bool stopped = false;
-    int code = WEIR__RUN_FAILED, status;
+    int status;
 
+    k->code = WEIR__RUN_FAILED;
     handled(&signals);
     take_signals(&signals, &before);
     pid_t pid = fork();
@@ -215,12 +203,12 @@ int weir__keeper_run(struct weir__keeper *k, char **words)
     if (pid < 0)
         weir__complain(k->command, "cannot start a process: %s", strerror(errno));
     begin_keeping(k);
-    if (pid > 0 && attend(pid, &signals, &status, &stopped)) {
-        code = code_of(status);
-        outcome = outcome_of(status, stopped);
+    if (pid > 0 && attend(pid, &signals, &status, &k->was_stopped)) {
+        k->has_run = true;
+        k->code = code_of(status);
     } else if (pid > 0) {
         weir__complain(k->command, "cannot tell how the command ended: %s", strerror(errno));
     }
-    end_keeping(k, outcome, code);
-    return k->lost && k->ends ? WEIR__RUN_LOST : code;
+    end_keeping(k);
+    return k->lost && k->ends ? WEIR__RUN_LOST : k->code;
 }

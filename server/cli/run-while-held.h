@@ -26,12 +26,15 @@ struct weir__keeper {
     bool ends;                                  /* if it is lost, the command gets SIGTERM */
     bool (*renew)(struct weir__keeper *keeper); /* false: try again before `until`; NULL: none */
     bool (*enter)(struct weir__keeper *keeper); /* again, without waiting */
-    bool (*exit)(struct weir__keeper *keeper, enum weir_outcome outcome); /* false: try again */
+    bool (*exit)(struct weir__keeper *keeper);  /* false: try again */
     weir_time lease, until; /* the end of the lease; 0 at first: a lease from now on */
+    /* How the command ended, for `exit` */
+    int code;                  /* as a shell has it */
+    bool has_run, was_stopped; /* by SIGINT or SIGTERM, which were passed on */
     /* Its own */
     bool lost, is_kept;
     pthread_t thread;
-    int ended, given; /* eventfds: the command has (the outcome and 1), the thing is */
+    int ended, given; /* eventfds: the command has, the thing is */
 };
 
 /* Returns the exit code. */

@@ -50,6 +50,19 @@ static struct held *held_of(struct weir__keeper *keeper)
     return (struct held *)keeper;
 }
 
+/* A command that somebody has stopped, or that could not be run, says nothing about the work. */
+static enum weir_outcome outcome_of(const struct weir__keeper *k)
+{
+    int code = k->code;
+
+    return !k->has_run                                                   ? WEIR_IGNORED
+           : code == 0                                                   ? WEIR_SUCCEEDED
+           : k->was_stopped && code > WEIR__RUN_KILLED                   ? WEIR_IGNORED
+           : code == WEIR__RUN_CANNOT_RUN || code == WEIR__RUN_NOT_FOUND ? WEIR_IGNORED
+           : code == WEIR__RUN_TIMED_OUT                                 ? WEIR_TIMED_OUT
+                                                                         : WEIR_FAILED;
+}
+
 /* ---------------------------------------------------------------- a table ---- */
 
 static bool renew_in_table(struct weir__keeper *keeper)
@@ -77,11 +90,11 @@ static bool enter_again_in_table(struct weir__keeper *keeper)
     return weir_enter(held->guard, &ask, &held->permit, &d);
 }
 
-static bool exit_in_table(struct weir__keeper *keeper, enum weir_outcome outcome)
+static bool exit_in_table(struct weir__keeper *keeper)
 {
     struct held *held = held_of(keeper);
 
-    weir_exit(held->guard, &held->permit, outcome, weir_table_now(held->table));
+    weir_exit(held->guard, &held->permit, outcome_of(keeper), weir_table_now(held->table));
     return true;
 }
 
@@ -268,13 +281,13 @@ static bool enter_again_at_server(struct weir__keeper *keeper)
 }
 
 /* A server that drains answers 503. */
-static bool exit_at_server(struct weir__keeper *keeper, enum weir_outcome outcome)
+static bool exit_at_server(struct weir__keeper *keeper)
 {
     struct held *held = held_of(keeper);
     struct weir__ask_server *r = held->server;
 
     weir__buffer_member(weir__ask_server_body(r), "permit", held->token);
-    weir__buffer_member(&r->body, "outcome", weir_outcome_name(outcome));
+    weir__buffer_member(&r->body, "outcome", weir_outcome_name(outcome_of(keeper)));
     return weir__ask_server_call(r, "POST /v1/exit") && r->status != 503;
 }
 

@@ -155,6 +155,7 @@ _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
                "a guard's seats are behind the rest of its record");
 /* As in docs/shm.md; another layout is another format. */
 _Static_assert(offsetof(struct weir__guard_record, in_flight) == 0 &&
+                   offsetof(struct weir__guard_record, seats) == WEIR__SEATS_AT &&
                    offsetof(struct weir__guard_record, limit) == 64 &&
                    offsetof(struct weir__guard_record, extra_drift) == 184 &&
                    offsetof(struct weir__guard_record, busy) == 208 &&

@@ -386,10 +386,10 @@ static bool lift(const struct weir_plan *plan, void *state, void *context)
     l->until = r->until;
     if (weir__ban_is_lifted(r, l->now))
         return false;
-    r->since = l->now;
     if (r->told || r->forget_at < r->until) /* else the fleet may know of a longer ban */
         r->forget_at = r->until;
     r->forget_at = l->fleet && r->forget_at > l->now ? r->forget_at : 0;
+    r->since = r->forget_at > 0 ? l->now : 0; /* all zeros are fresh: that needs no block */
     r->until = 0;
     r->strikes = 0;
     r->told = 0;

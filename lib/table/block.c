@@ -543,6 +543,23 @@ uint64_t weir__slab_trim(struct weir__slab *slab, uint64_t most)
     return done;
 }
 
+static bool is_furnished(const struct weir__slab *slab, uint64_t at)
+{
+    return kind_of(weir__load(&slab->words[at])) != FREE;
+}
+
+uint64_t weir__slab_furnished(const struct weir__slab *slab, uint64_t at, uint64_t *from)
+{
+    uint64_t top = top_of(slab), end;
+
+    while (at < top && !is_furnished(slab, at))
+        at++;
+    for (end = at; end < top && is_furnished(slab, end);)
+        end++;
+    *from = at;
+    return end - at;
+}
+
 struct weir__slab_stats weir__slab_stats(const struct weir__slab *slab)
 {
     struct weir__slab_stats stats = { 0 };

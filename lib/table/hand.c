@@ -236,7 +236,8 @@ void weir__hand_adopt(struct weir__space *space, struct weir__hand *hand, size_t
 }
 
 /* A committed entry has the spare, and the hand the block that was there.  Until hand->n is 0 this
- * may be done again, by a process that finds the owner dead. */
+ * may be done again, by a process that finds the owner dead.  If the owner was stopped before, the
+ * spare may have been freed again, and its chunk have blocks of another size. */
 static void trade_block(struct weir_table *table, struct weir__hand *hand, uint64_t i)
 {
     struct weir__entry *e = &hand->entries[i];
@@ -245,7 +246,8 @@ static void trade_block(struct weir_table *table, struct weir__hand *hand, uint6
              *end = spare + WEIR_ALL_MAX;
 
     if (e->block_after != 0) {
-        while (spare < end && *spare != spare_of(space, e->block_after))
+        while (spare < end &&
+               ((uint32_t)*spare != e->block_after || slab_of(table, *spare) != &space->slab))
             spare++;
         if (spare < end)
             weir__set(spare, old);

@@ -339,6 +339,30 @@ bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i
     return true;
 }
 
+/* A large state that is fresh again needs no block, and so no room for a copy.  The slot's meta
+ * counts on: what was prepared before fails. */
+static bool write_fresh(struct weir__part *part, struct weir__hand *hand)
+{
+    struct weir__space *space = part->limiter->space;
+    struct weir__entry e = weir__slot_entry(space, part);
+
+    weir__entry_retag(&e, part->tags[0], part->version);
+    e.block_before = (uint32_t)part->before[1];
+    part->rest = weir__chain_behind(space, part->before[1]);
+    weir__hand_add(hand, &e);
+    bool done = weir__hand_commit(part->limiter->table, hand);
+    if (done)
+        weir__part_done(part);
+    return done;
+}
+
+/* It remembers no time either.  A narrow slot has no meta. */
+static bool is_fresh(const struct weir__part *part)
+{
+    return is_large(part) && !part->limiter->space->narrow &&
+           *(const weir_time *)part->state == 0 && weir_step_idle_at(part->plan, part->state) == 0;
+}
+
 /* The part has no slot: it gets one, with its state if that is small.  False: begin again. */
 static bool write_new(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
@@ -383,7 +407,9 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
-    return part->slot != NULL ? write_alone(part, hand, now) : write_new(part, hand, now);
+    return part->slot == NULL ? write_new(part, hand, now)
+           : is_fresh(part)   ? write_fresh(part, hand)
+                              : write_alone(part, hand, now);
 }
 
 void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,
@@ -495,10 +521,11 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
         return false;
     if (part->room_at != 0)
         return end_round(part, ask, true, d);
-    void *apart = !take && part->state == NULL ? weir__part_copy_apart(part, ask->now) : NULL;
+    bool blind = part->state == NULL && (!take || part->slot != NULL);
+    void *apart = blind ? weir__part_copy_apart(part, ask->now) : NULL;
     bool changed = weir__part_step(part, ask, take, d);
     free(apart);
-    if (!take || !changed || (part->slot == NULL && !d->allowed))
+    if (!take || apart != NULL || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
     bool done =
         part->slot != NULL ? write_alone(part, hand, ask->now) : write_new(part, hand, ask->now);

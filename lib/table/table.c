@@ -18,7 +18,7 @@
 #include "table/permits-by-key.h"
 #include "table/holders.h"
 #include "table/registry.h"
-#include "table/sizes.h"
+#include "table/disk-space.h"
 #include "table/slot.h"
 
 #define SLAB_KEPT       8 /* the last eighth: block.c */
@@ -197,29 +197,6 @@ static int settle_in(struct weir_table *table, const struct weir__sizes *s,
     return WEIR_OK;
 }
 
-/* What is needed from the beginning, if the file has less.  One that was copied without its holes
- * has. */
-static int commit_parts(struct weir_table *table, const struct weir__sizes *s, uint64_t has,
-                        struct weir_error *error)
-{
-    const uint64_t parts[][2] = {
-        { 0, WEIR__HANDS_AT + (uint64_t)WEIR__HANDS_READY * WEIR__HAND_BYTES },
-        { WEIR__HOLDERS_AT, s->users_at },
-        { s->names.map_at, s->names.slab_at },
-        { s->bans.rooms_at, s->bans.slab_at },
-        { s->keys.rooms_at, s->keys.slab_at },
-    };
-    const size_t n = sizeof(parts) / sizeof(parts[0]);
-    uint64_t needs = 0;
-    int code = WEIR_OK;
-
-    for (size_t i = 0; i < n; i++)
-        needs += parts[i][1] - parts[i][0];
-    for (size_t i = 0; code == WEIR_OK && has < needs && i < n; i++)
-        code = weir__table_commit(table, parts[i][0], parts[i][1] - parts[i][0], error);
-    return code;
-}
-
 /* In memory the pages of slots are filled with zeros now, for about 0.3 s a GB.  Else the first key
  * that comes to each of them would wait for it, longer than for all the rest of its decision.  On a
  * disk this would write the whole file. */
@@ -245,7 +222,7 @@ int weir__table_lay_out(struct weir_table *table, const struct weir_table_option
          pwrite(table->fd, WEIR__MAKING, WEIR__MAGIC_SIZE, 0) != WEIR__MAGIC_SIZE ||
          ftruncate(table->fd, (off_t)s.keys.end) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    if ((code = commit_parts(table, &s, 0, error)) || (code = map_region(table, s.keys.end, error)))
+    if ((code = weir__space_get(table, &s, error)) || (code = map_region(table, s.keys.end, error)))
         return code;
     fill_pages(table, &s);
     weir__table_set_clock(table->header);
@@ -310,8 +287,8 @@ int weir__table_take_up(struct weir_table *table, const char *path, const struct
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     int code = map_region(table, bytes, error);
     if (code || (code = check_header(table->header, bytes, path, &s, error)) ||
-        (alone && (code = commit_parts(table, &s, has, error))) ||
-        (code = settle_in(table, &s, error)))
+        (code = settle_in(table, &s, error)) ||
+        (alone && (code = weir__space_mend(table, &s, has, error))))
         return code;
     if (alone)
         put_in_order(table);

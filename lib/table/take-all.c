@@ -10,6 +10,7 @@
  * look_quick.  Everything else goes the general way (part.c).
  */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "table/combined-answer.h"
@@ -224,8 +225,13 @@ static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *
         return false;
     if (p->state == NULL && p->owed == 0 && (find_block(aid, part) || aid->full != NULL))
         return false;
-    part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) &&
+    bool blind = p->state == NULL && p->slot != NULL;
+    void *apart = blind ? weir__part_copy_apart(p, part->ask->now) : NULL;
+    part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) && apart == NULL &&
                     (p->slot != NULL || (aid->forgone >> i & 1) == 0);
+    if (apart != NULL)
+        p->state = NULL;
+    free(apart);
     part->quick = false;
     aid->missing = aid->missing || (part->changed && p->slot == NULL);
     return true;

@@ -274,6 +274,7 @@ static bool connect_to(struct weir__ask_server *r)
 {
     const char *usual = getenv("WEIR_SERVER"), *command = r->call->self->name;
     struct weir_error error = { 0 };
+    bool tables = strstr(r->call->self->arguments, "| --table FILE") != NULL;
     char *token;
 
     if (!r->options.server)
@@ -283,7 +284,8 @@ static bool connect_to(struct weir__ask_server *r)
     struct weir__client_options how = { .server = r->options.server,
                                         .token = token,
                                         .ca = r->options.ca,
-                                        .timeout = r->options.timeout };
+                                        .timeout = r->options.timeout,
+                                        .instead = tables ? "without one: --table FILE" : NULL };
     int code = weir__client_open(&r->client, &how, &error);
     if (token)
         explicit_bzero(token, strlen(token));

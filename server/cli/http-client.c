@@ -32,6 +32,7 @@ struct weir__client {
     enum scheme scheme;
     struct weir__host host; /* of a unix socket: its path, and no port */
     char *address;          /* as given */
+    const char *instead;
     char *token;
     weir_time patience;
     int fd; /* -1: not connected */
@@ -87,8 +88,8 @@ static int cannot_reach(const struct weir__client *c, int why, struct weir_error
 {
     if (why == ECONNREFUSED || why == ENOENT)
         return weir__fail(error, WEIR_SYSTEM,
-                          "no server at %.100s; start one: weir serve; or say where: --server",
-                          c->address);
+                          "no server at %.100s; start one: weir serve; or say where: --server%s%s",
+                          c->address, c->instead ? "; or " : "", c->instead ? c->instead : "");
     return weir__fail(error, WEIR_SYSTEM, "cannot reach the server at %.100s: %s", c->address,
                       strerror(why));
 }
@@ -506,6 +507,7 @@ int weir__client_open(struct weir__client **out, const struct weir__client_optio
         signal(SIGPIPE, SIG_IGN);
     c->fd = -1;
     c->patience = options->timeout > 0 ? options->timeout : PATIENCE;
+    c->instead = options->instead;
     c->address = strdup(options->server);
     c->token = options->token ? strdup(options->token) : NULL;
     int code = !c->address || (options->token && !c->token)

@@ -17,6 +17,7 @@ struct weir__client_options {
     const char *token;  /* NULL: none */
     const char *ca;     /* PEM file of trusted authorities; NULL: those of this host */
     weir_time timeout;  /* how long the server may be silent; 0: 30 s */
+    const char *instead; /* of a server, for who finds none; NULL: nothing */
 };
 
 struct weir__client;

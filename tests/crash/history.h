@@ -63,14 +63,18 @@ enum verb {
     TAKE,    /* n units */
     PEEK,    /* what remains */
     GIVE,    /* n units */
+    SETTLE,  /* a reservation of two units that were taken, of which n are not used; or, n below 0,
+              * so many more */
     FORGET,  /* answers whether there was anything */
     ALL,     /* of the limiters in the set `of`, one unit each */
     CHANGE,  /* to the n-th limit */
     CARRIED, /* a unit of the limit `of`, in one call with the n - 1 deeds that follow: two at most,
               * in any order unless they are on one key */
+    RENEWED, /* a key of CARRIED is forgotten: answers whether there was anything */
     CREATE,  /* the limiter MADE */
     FLOOD,   /* n new keys, other ones for each `key`, four units each */
     STRIKE,  /* answers how many seconds the key is out */
+    PUT,     /* a ban by hand, as long as one by STRIKE */
     LIFT,    /* answers whether it was out */
     BANNED,  /* answers as STRIKE */
     TEND,    /* what was dropped goes */
@@ -80,6 +84,12 @@ struct deed {
     enum verb verb;
     int of, key, n;
 };
+
+/* Under limits that come with the ask: of wide tables only. */
+static bool is_carried(const struct deed *deed)
+{
+    return deed->verb == CARRIED || deed->verb == RENEWED;
+}
 
 struct world {
     struct weir_table *table;
@@ -160,6 +170,13 @@ static int do_give(const struct world *w, const struct deed *deed)
     return 0;
 }
 
+static int do_settle(const struct world *w, const struct deed *deed)
+{
+    struct weir_reservation r = { w->l[deed->of], key_of(deed->key), 2, NOW, NOW + WEIR_SECOND };
+
+    return weir_settle(&r, 2 - deed->n, NOW);
+}
+
 static int do_all(const struct world *w, const struct deed *deed)
 {
     struct weir_item items[COUNTED];
@@ -232,6 +249,8 @@ static int do_ban(const struct world *w, const struct deed *deed)
 
     if (deed->verb == LIFT)
         return weir__ban_lift(w->table, tag, NOW);
+    if (deed->verb == PUT)
+        return weir__ban_put(w->table, tag, "rule", key, NOW, NOW + terms.length);
     weir_time until = deed->verb == STRIKE
                           ? weir__ban_strike(w->table, tag, "rule", key, &terms, NOW)
                           : weir__ban_until(w->table, tag, NOW);
@@ -256,6 +275,10 @@ static int do_deed(struct world *w, const struct deed *deed)
         return do_peek(w, deed);
     case GIVE:
         return do_give(w, deed);
+    case SETTLE:
+        return do_settle(w, deed);
+    case RENEWED:
+        return weir__carried_forget(w->table, key_of(deed->key), NOW);
     case FORGET:
         return weir_forget(w->l[deed->of], key_of(deed->key), NOW);
     case ALL:
@@ -331,8 +354,8 @@ static int model_ban(struct model *m, const struct deed *deed)
 {
     bool was = m->banned[deed->key];
 
-    m->banned[deed->key] = deed->verb == STRIKE || (was && deed->verb != LIFT);
-    return deed->verb == LIFT ? was : m->banned[deed->key] ? 100 : 0;
+    m->banned[deed->key] = deed->verb == STRIKE || deed->verb == PUT || (was && deed->verb != LIFT);
+    return deed->verb == PUT ? 1 : deed->verb == LIFT ? was : m->banned[deed->key] ? 100 : 0;
 }
 
 static int model_deed(struct model *m, const struct deed *deed)
@@ -347,6 +370,13 @@ static int model_deed(struct model *m, const struct deed *deed)
     case GIVE:
         *used = was > deed->n ? was - deed->n : 0;
         return 0;
+    case SETTLE:
+        *used = was > deed->n ? was - deed->n : 0;
+        return 1;
+    case RENEWED:
+        was = m->owed[deed->key];
+        m->owed[deed->key] = 0;
+        return was > 0;
     case FORGET:
         *used = 0;
         return was > 0;
@@ -514,9 +544,10 @@ static bool is_explained(const struct model *m, struct story *stories, int n, in
 
 static void print_story(const char *whose, const struct story *s)
 {
-    static const char *const verbs[] = { "none",   "take",   "peek",    "give",   "forget",
-                                         "all",    "change", "carried", "create", "flood",
-                                         "strike", "lift",   "banned",  "tend" };
+    static const char *const verbs[] = { "none",   "take",  "peek",   "give",    "settle",
+                                         "forget", "all",   "change", "carried", "renewed",
+                                         "create", "flood", "strike", "put",     "lift",
+                                         "banned", "tend" };
 
     fprintf(stderr, "  %s%s:", whose, s->killed ? " (killed)" : "");
     for (int i = 0; i < s->n; i++) {

@@ -59,9 +59,7 @@ static const struct operation operations[] = {
     { "window", ROOMY, CHANGING, .deed = { TAKE, LARGE, 0, 1 } },
     { "window, new key", FULL, FILLING, .deed = { TAKE, LARGE, 1, 2 } },
     { "window, slab is full", STUFFED, FILLING, .deed = { TAKE, LARGE, 1, 2 } },
-    /* A peek needs a block for its copy, and without one it answers as if the key were fresh. */
-    { "window, slab is full, larger", STUFFED_MORE, FILLING, .deed = { TAKE, LARGE, 1, 2 },
-      .later = true },
+    { "window, slab is full, larger", STUFFED_MORE, FILLING, .deed = { TAKE, LARGE, 1, 2 } },
     { "log", ROOMY, CHANGING, .deed = { TAKE, LOG, 0, 1 } },
     { "long log, next node", LONG, CHANGING, .deed = { TAKE, LOG, 0, 1 } },
     { "long log, new key", LONG, PLAIN, .deed = { TAKE, LOG, 1, 2 } },
@@ -76,6 +74,10 @@ static const struct operation operations[] = {
     { "all, new keys", FULL, FILLING, .deed = { ALL, SET(SMALL, LARGE, LOG), 1, 1 } },
     { "give", ROOMY, PLAIN, .deed = { GIVE, SMALL, 0, 1 } },
     { "give, window", ROOMY, PLAIN, .deed = { GIVE, LARGE, 0, 1 } },
+    { "settle", ROOMY, PLAIN, .deed = { SETTLE, SMALL, 0, 1 } },
+    { "settle, window", ROOMY, PLAIN, .deed = { SETTLE, LARGE, 0, 2 } },
+    { "settle, window, more was used", ROOMY, PLAIN, .deed = { SETTLE, LARGE, 0, -2 } },
+    { "settle, log", ROOMY, PLAIN, .deed = { SETTLE, LOG, 0, 1 } },
     { "forget", ROOMY, PLAIN | BIT(LOWER), .deed = { FORGET, OTHER, 0, 0 } },
     { "forget, log", ROOMY, PLAIN | BIT(LOWER), .deed = { FORGET, LOG, 0, 0 } },
     { "convert", ROOMY, CHANGING, .deed = { TAKE, OTHER, 0, 1 },
@@ -89,6 +91,7 @@ static const struct operation operations[] = {
     { "carried", ROOMY, BIT(VARY), .deed = { CARRIED, 0, 0, 1 } },
     { "carried, other scale", ROOMY, BIT(VARY), .deed = { CARRIED, 1, 0, 1 } },
     { "carried, new key", FULL, BIT(VARY) | BIT(SWAMP), .deed = { CARRIED, 1, 1, 1 } },
+    { "carried, forget", ROOMY, BIT(VARY), .deed = { RENEWED, 0, 0, 0 } },
     { "carried, batch", FULL, BIT(VARY) | BIT(SWAMP), .deed = { CARRIED, 1 | BOTH_KEYS, 1, 2 } },
     /* An item whose slot was not in its first line is decided after those that were, so if the key
      * gets its slot between the two looks, the second is decided first. */
@@ -105,6 +108,7 @@ static const struct operation operations[] = {
     { "all, slots become empty", DESERTED, LEAVING, .deed = { ALL, SET(SMALL, LARGE, LOG), 1, 1 } },
     { "tend", DESERTED, LEAVING, .deed = { TEND, 0, 0, 0 }, .next = { TAKE, SMALL, 1, 1 } },
     { "ban", ROOMY, PLAIN | BIT(BAN), .deed = { STRIKE, 0, 0, 0 } },
+    { "ban by hand", ROOMY, PLAIN | BIT(BAN), .deed = { PUT, 0, 0, 0 } },
     { "lift a ban", ROOMY, PLAIN | BIT(BAN), .deed = { LIFT, 0, 0, 0 },
       .before = { STRIKE, 0, 0, 0 } },
 };

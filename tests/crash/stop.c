@@ -356,7 +356,7 @@ static const struct operation *companion_of(const struct operation *op)
         i = (i + 1) % OPERATIONS;
     while (operations[i].scene != op->scene || operations[i].later ||
            operations[i].before.verb != NONE ||
-           (operations[i].deed.verb == CARRIED && op->deed.verb != CARRIED));
+           (is_carried(&operations[i].deed) && !is_carried(&op->deed)));
     return &operations[i];
 }
 
@@ -456,7 +456,7 @@ static void play_layout(bool narrow, size_t stops, const char *only)
 {
     for (size_t i = OPERATIONS; i-- > 0;) {
         const struct operation *op = &operations[i];
-        if ((!narrow || op->deed.verb != CARRIED) && strstr(op->name, only) != NULL &&
+        if ((!narrow || !is_carried(&op->deed)) && strstr(op->name, only) != NULL &&
             (!op->later || strcmp(op->name, only) == 0))
             play_operation(op, narrow, stops);
     }

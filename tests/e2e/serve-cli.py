@@ -573,6 +573,8 @@ def test_S6_no_server(weir):
     for words in [("status",), ("check", "ip=192.0.2.7"), ("bans",), ("mode",),
                   ("events", "--follow"), ("top",), ("rules", "get"), ("explain", "ip=192.0.2.7")]:
         cli.fails("no server at 127.0.0.1:1; start one: weir serve; or say where: --server", *words)
+    for words in [("bans",), ("mode",), ("guards",), ("reset", "ip=192.0.2.7")]:
+        cli.fails("say where: --server; or without one: --table FILE", *words)
     cli.fails("no server at ./none; start one", "status", "--server", "./none")
     cli.fails("'ftp:x:y' is not a server: write HOST:PORT", "status", "--server", "ftp:x:y")
     cli.env.pop("WEIR_SERVER")

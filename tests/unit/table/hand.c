@@ -80,3 +80,20 @@ TEST(test_T3_a_hand_that_failed_keeps_few_blocks)
     assert_true(hand->spares[2] == 0 && hand->spares[3] == 0);
     weir__hand_give(hand);
 }
+
+/* Its owner was stopped just then.  Others have freed the block since, and its chunk with it. */
+TEST(test_T3_a_block_that_was_written_is_no_spare_although_it_is_free_again)
+{
+    OWN(weir_table) *table = table_with(&(struct weir_table_options){ .keys = 1000 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
+    struct weir__hand *hand = weir__hand_take(table);
+    struct pair p = pair_for(limiter, "a");
+
+    p.entry.block_after = weir__hand_block(&table->keys, hand, 0, 64, false);
+    weir__hand_add(hand, &p.entry);
+    hand->status = hand->status >> 2 << 2 | WEIR__HAND_COMMITTED;
+    weir__block_give(&table->keys.slab, p.entry.block_after, 64);
+    weir__hands_recover(table, 0);
+    assert_int_equal(hand->owner, 0);
+    assert_int_equal(hand->spares[0], 0);
+}

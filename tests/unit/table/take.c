@@ -453,3 +453,27 @@ TEST(test_L3_blocks_that_other_hands_keep_are_used_before_a_key_is_let_through)
         assert_int_equal(stats_of(table, -1).evicted_early, 0);
     }
 }
+
+/* A copy of such a state needs a block.  Where none can be had, what the key has used still counts;
+ * a grant is not remembered. */
+TEST(test_L3_a_spent_key_stays_so_when_no_block_is_left_for_a_copy)
+{
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int several = 0; several < 2; several++) {
+            OWN(weir_table) *table = small_slab_table(narrow);
+            struct weir_limiter *limiter =
+                                    limiter_of(table, "l", "sliding-window 2/1h buckets=1500"),
+                                *small = limiter_of(table, "s", "gcra 9/1h");
+            size_t bytes = limiter->era->plan.state_size;
+            assert_true(take(limiter, "k", 2, NOW).allowed);
+            (void)weir__hands_shed(&table->keys, weir__block_round(bytes));
+            while (weir__block_take(&table->keys.slab, bytes) != 0)
+                continue;
+            struct weir_item items[] = { { small, ask_of("k", 1, NOW + 1) },
+                                         { limiter, ask_of("k", 1, NOW + 1) } };
+            struct weir_decision d;
+            assert_false(weir_take_all(items + 1 - several, (size_t)several + 1, &d));
+            assert_fields(d, (item, several), (reason, WEIR_LIMITED), (remaining, 0));
+            assert_int_equal(left(small, "k", NOW + 1), 9);
+        }
+}

@@ -136,6 +136,16 @@ TEST(test_T2_closed_on_a_full_disk_says_when_to_ask_again)
     }
 }
 
+static uint64_t ban_tag(const struct weir_table *table, int64_t i)
+{
+    return weir__ban_tag(table, "r", key_of(name_of("k", (int)i)));
+}
+
+static void put_ban(struct weir_table *table, int64_t i)
+{
+    weir__ban_put(table, ban_tag(table, i), "r", key_of(name_of("k", (int)i)), NOW, NOW + MINUTE);
+}
+
 TEST(test_T2_a_ban_that_a_full_disk_cannot_keep_is_none)
 {
     const struct weir__ban_terms terms = { .length = MINUTE };
@@ -151,4 +161,36 @@ TEST(test_T2_a_ban_that_a_full_disk_cannot_keep_is_none)
     assert_false(put);
     assert_fields(stats_of(table, -1), (bans_lost, 2), (no_disk, 2), (evicted_early, 0));
     assert_int_equal(weir__ban_strike(table, tag, "r", key_of("k"), &terms, NOW), NOW + MINUTE);
+}
+
+/* All blocks are bans', and no hand has one to spare: to end a ban needs none. */
+TEST(test_T2_on_a_full_disk_a_ban_is_lifted_at_no_cost_to_others)
+{
+    OWN(weir_table) *table = private_table(false, 20000);
+    int64_t bans = 0, n = 0;
+
+    put_ban(table, n++);
+    fill_disk(table);
+    while (stats_of(table, NOW).bans_lost == 0)
+        put_ban(table, n++);
+    bans = stats_of(table, NOW).bans;
+    int64_t lifted = 0;
+    for (int64_t i = 0; i < n; i++)
+        lifted += weir__ban_lift(table, ban_tag(table, i), NOW);
+    empty_disk(table);
+    assert_int_equal(lifted, bans);
+    assert_fields(stats_of(table, NOW), (bans_lost, 1), (bans, 0));
+}
+
+/* Likewise in a full slab: to forget a key needs no block. */
+TEST(test_T2_in_a_full_slab_a_key_is_forgotten_at_no_cost_to_others)
+{
+    OWN(weir_table) *table = table_with_slab(20000, 64 << 10);
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-log 2/100s");
+    int in = fill_closed(limiter, 3000, NOW), forgotten = 0;
+
+    for (int i = 0; i < 3000; i++)
+        forgotten += weir_forget(limiter, key_of(name_of("k", i)), NOW);
+    assert_int_equal(forgotten, in);
+    assert_int_equal(stats_of(table, -1).evicted_early, 0);
 }

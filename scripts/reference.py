@@ -55,7 +55,8 @@ A setting is `--NAME` on the command line, `WEIR_NAME` in the environment (capit
 or a line `NAME: VALUE` in the file that `--config` names. The first of these that has it counts,
 then the default. A switch is turned off by `--no-NAME`. Times are `10s`, `5m`, `1h`; sizes `64k`,
 `1m`. `weir serve --print-settings` prints all of them with the place each comes from, as such a
-file.
+file. An unknown flag or name is refused; a variable whose name is nearly a setting's causes a
+warning.
 
 The file is YAML, one mapping: lines begin in the first column, and a value that begins with `[`,
 `*`, `-` or the like needs quotes: `resp: "[::1]:7379"`, `events-log: "-"`.

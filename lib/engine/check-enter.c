@@ -331,17 +331,13 @@ bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queu
     return is;
 }
 
-weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority,
-                           uint8_t user_class)
+weir_time weir__ruled_wait(struct weir *weir, const char *guard, const struct weir_ask *ask)
 {
     const struct weir__active *f;
     struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, guard) : 0;
     bool is = f != NULL && i < f->rules->n_guards;
-    weir_time wait =
-        is ? wait_of(weir, f, i,
-                     &(struct weir_ask){ .priority = priority, .user_class = user_class })
-           : 0;
+    weir_time wait = is ? wait_of(weir, f, i, ask) : 0;
 
     weir__engine_release(stripe);
     return wait;

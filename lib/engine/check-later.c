@@ -209,7 +209,11 @@ static bool decide_or_wait(struct weir *weir, struct weir_visit *visit, enum vis
     }
     visit->waiter =
         (struct weir_waiter){ .priority = a.priority, .user_class = a.user_class, .turn = on_turn };
-    visit->line = weir__line_claim(weir, a.guard, &visit->waiter, &wait);
+    visit->line = weir__line_claim(weir, a.guard,
+                                   &(struct weir_ask){ .priority = a.priority,
+                                                       .user_class = a.user_class,
+                                                       .now = visit->ask.now },
+                                   &wait);
     visit->waiter.deadline = weir__deadline_of(visit->ask.now, wait);
     if (visit->line == NULL) { /* other rules, since */
         count_refused(weir, a.guard, WEIR_BUSY);

@@ -181,8 +181,7 @@ struct weir__admission {
     char *key; /* gets the text of the key that had no permit, of WEIR_KEY_TEXT; may be NULL */
 };
 /* How long an ask may wait for this guard; 0: not at all. */
-weir_time weir__ruled_wait(struct weir *weir, const char *guard, int8_t priority,
-                           uint8_t user_class);
+weir_time weir__ruled_wait(struct weir *weir, const char *guard, const struct weir_ask *ask);
 /* The key of permits by key of a user that the caller names: as if the user were the attribute that
  * the key is made of.  False: the key is not made of one attribute. */
 struct weir__user_key {

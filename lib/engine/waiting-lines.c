@@ -39,14 +39,14 @@ static struct weir__line *make_locked(struct weir *weir, struct weir_guard *guar
 
 /* If the rules have changed the queue, its waiters stay, in their order. */
 struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
-                                    const struct weir_waiter *waiter, weir_time *wait)
+                                    const struct weir_ask *ask, weir_time *wait)
 {
     struct weir_queue_options options;
     weir_time longest;
 
     if (!weir_ruled_queue_get(weir, weir__guard_name(guard), &options, &longest))
         return NULL;
-    longest = weir__ruled_wait(weir, weir__guard_name(guard), waiter->priority, waiter->user_class);
+    longest = weir__ruled_wait(weir, weir__guard_name(guard), ask);
     *wait = longest < *wait ? longest : *wait;
     if (*wait == 0)
         return NULL;

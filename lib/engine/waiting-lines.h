@@ -27,10 +27,10 @@ struct weir__line *weir__line_find(const struct weir *weir, const struct weir_gu
 /* Waiters there, without those that are late. */
 int64_t weir__line_length(const struct weir *weir, const struct weir_guard *guard, weir_time now);
 
-/* The line for a waiter with this priority and class, and at most how long it may wait there: as
- * long as it would, and no longer than the rules say.  NULL: it may not, or there is no memory. */
+/* The line for an ask, and at most how long it may wait there: as long as it would, and no longer
+ * than the rules say.  NULL: it may not, or there is no memory. */
 struct weir__line *weir__line_claim(struct weir *weir, struct weir_guard *guard,
-                                    const struct weir_waiter *waiter, weir_time *wait);
+                                    const struct weir_ask *ask, weir_time *wait);
 
 /* Somebody waits there whom this ask must not overtake. */
 bool weir__line_is_occupied(const struct weir *weir, const struct weir_guard *guard,

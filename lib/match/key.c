@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "match/rules.h"
 
 /* ------------------------------------------------------- for the table ---- */
@@ -153,28 +154,22 @@ static void put_escape(struct printer *p, unsigned char c)
     put(p, digits[c & 15]);
 }
 
-/* UTF-8 bytes that follow this one.  0 for C1 control characters. */
-static int bytes_behind(const unsigned char *c, size_t left)
-{
-    if (c[0] == 0xc2)
-        return left > 1 && c[1] >= 0xa0 && c[1] < 0xc0;
-    return c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : c[0] < 0xf5 ? 3 : 0;
-}
-
-/* Letters of any language stay; bytes that a terminal would obey or nobody can type are escaped. */
+/* Letters of any language stay; bytes that a terminal would obey, that nobody can type or that are
+ * no UTF-8, which JSON cannot carry, are escaped. */
 static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text,
                         size_t len)
 {
-    int behind = 0;
+    const char *end = text + len;
 
-    for (size_t i = 0; i < len; i++) {
-        const unsigned char *c = (const unsigned char *)text + i;
-        bool inside = *c >= 0x80 && *c < 0xc0 && behind > 0;
-        behind = inside ? behind - 1 : bytes_behind(c, len - i);
-        if (inside || (*c < 0x80 ? !is_taken(rule, *c) : behind > 0))
-            put(p, (char)*c);
-        else
-            put_escape(p, *c);
+    while (text < end) {
+        size_t n = weir__utf8_length(text, end);
+        bool stays = n > 0 && !is_taken(rule, (unsigned char)*text) &&
+                     (n != 2 || !weir__utf8_is_control(text));
+        for (n += n == 0; n > 0; n--, text++)
+            if (stays)
+                put(p, *text);
+            else
+                put_escape(p, (unsigned char)*text);
     }
 }
 

@@ -14,7 +14,10 @@
  *                         in Node, parse_url in PHP, Go, Apache in front of others
  *     ... strictly        and /api//../login is /api/login, since .. takes back the empty segment:
  *                         new URL, Hono
+ *     ... behind nginx    only of /x/../\h/login, which is /\h/login there, and so h is a host
  *     as Jetty            the same without hosts: //api/login//.. is /api/login, and Undertow
+ *     escaped dots        /login/%2e/.. is /login to what resolves dots without a look at escapes:
+ *                         path.normalize in Node, JoinPath in Go, urljoin in Python
  *     dots stay           /login/../x is within /login: handlers mounted there in Express, Django,
  *                         Starlette and others, which resolve nothing
  *     as nginx            in lower case; always the last one
@@ -66,6 +69,16 @@ static size_t path_len(const char *uri, size_t len)
     len = query != NULL ? (size_t)(query - uri) : len;
     const char *fragment = memchr(uri, '#', len);
     return fragment != NULL ? (size_t)(fragment - uri) : len;
+}
+
+static bool has_escaped_dot(const char *uri, const char *end)
+{
+    const char *at = uri;
+
+    for (; (at = memchr(at, '%', (size_t)(end - at))) != NULL; at++)
+        if (end - at > 2 && at[1] == '2' && (at[2] == 'e' || at[2] == 'E'))
+            return true;
+    return false;
 }
 
 static bool is_doubtful(const char *uri, size_t len)
@@ -139,12 +152,19 @@ static void add_readings(struct weir__facts *facts, struct weir__value *loose,
                              *url = add_reading(facts, uri, WEIR__URL),
                              *strictly = add_reading(facts, uri, WEIR__URL_STRICTLY),
                              *jetty = add_reading(facts, uri, WEIR__JETTY),
-                             *dots = add_reading(facts, uri, WEIR__DOTS),
-                             *nginx = add_lower(facts, plain);
+                             *dots = add_reading(facts, uri, WEIR__DOTS), *behind_url = windows,
+                             *raw = windows;
+
+    if (plain->len > 1 && plain->text[1] == '\\')
+        behind_url = add_reading(facts, plain, WEIR__URL);
+    if (has_escaped_dot(uri->text, uri->text + uri->len))
+        raw = add_reading(facts, uri, WEIR__RAW_DOTS);
+    const struct weir__value *nginx = add_lower(facts, plain);
 
     if (differ(tomcat, behind) || differ(tomcat, decoded) || differ(tomcat, cut) ||
         differ(tomcat, jetty) || differ(windows, url) || differ(windows, strictly) ||
-        differ(windows, dots) || (differ(windows, nginx) && differ(windows, tomcat)))
+        differ(windows, dots) || differ(windows, behind_url) || differ(windows, raw) ||
+        (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 

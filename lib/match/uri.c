@@ -38,7 +38,7 @@
 
 /* ------------------------------------------------------------- is it plain ---- */
 
-static bool is_escape(const char *uri, size_t len, size_t at)
+static inline __attribute__((always_inline)) bool is_escape(const char *uri, size_t len, size_t at)
 {
     return uri[at] == '%' && len - at > 2 && weir__hex(uri[at + 1]) >= 0 &&
            weir__hex(uri[at + 2]) >= 0;
@@ -121,7 +121,7 @@ struct path {
     size_t others;  /* ... and so do this many before it */
 };
 
-static void put_byte(struct path *p, char c)
+static inline __attribute__((always_inline)) void put_byte(struct path *p, char c)
 {
     if (!p->behind && p->len < p->size)
         p->out[p->len++] = c;
@@ -181,7 +181,7 @@ static void put_slash(struct path *p)
 }
 
 /* The byte at *at, which moves behind it; an escape is one byte. */
-static char next_byte(const char *uri, size_t len, size_t *at)
+static inline __attribute__((always_inline)) char next_byte(const char *uri, size_t len, size_t *at)
 {
     size_t here = *at;
 
@@ -261,6 +261,12 @@ static bool is_url(enum weir__path_reader reader)
     return reader == WEIR__URL || reader == WEIR__URL_STRICTLY;
 }
 
+/* An escaped slash parts nothing. */
+static bool keeps_slashes(enum weir__path_reader reader)
+{
+    return is_url(reader) || reader == WEIR__RAW_DOTS;
+}
+
 static size_t skip_to_path(const char *uri, size_t len, enum weir__path_reader reader)
 {
     size_t begin = reader == WEIR__BEHIND_NGINX ? 0
@@ -288,30 +294,33 @@ static size_t end_loosely(char *out, size_t len, enum weir__path_reader reader)
 {
     while (len > 0 && (out[len - 1] == '/' || (unsigned char)out[len - 1] <= ' '))
         len--;
-    if (is_url(reader) || reader == WEIR__JETTY)
+    if (keeps_slashes(reader) || reader == WEIR__JETTY)
         len = join_slashes(out, len);
     out[len++] = '/';
     return len;
 }
 
-static void put_loosely(struct path *p, char c, bool escaped, bool first,
-                        enum weir__path_reader reader)
+static inline __attribute__((always_inline)) void
+put_loosely(struct path *p, char c, bool escaped, bool first, enum weir__path_reader reader)
 {
     bool empty = is_slash(c) && p->n == 0 && !first;
 
     if (!is_slash(c)) {
         put_byte(p, small(c));
+        p->dots = p->dots && !(escaped && reader == WEIR__RAW_DOTS);
         return;
     }
-    if ((escaped && is_url(reader)) ||
+    if ((escaped && keeps_slashes(reader)) ||
         (empty && (reader == WEIR__URL_STRICTLY || reader == WEIR__JETTY)))
         put_byte(p, NO_SLASH);
-    if (!escaped || !is_url(reader))
+    if (!escaped || !keeps_slashes(reader))
         put_slash(p);
 }
 
-size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
-                       size_t size)
+/* Ten readings of a path of 8 KB are work: with the reader known to the compiler they are half of
+ * it. */
+static inline __attribute__((always_inline)) size_t
+read_as(const char *uri, size_t len, enum weir__path_reader reader, char *out, size_t size)
 {
     struct path p = { .out = out,
                       .size = size - 1,
@@ -337,4 +346,32 @@ size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reade
     }
     end_segment(&p);
     return end_loosely(out, p.len, reader);
+}
+
+size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
+                       size_t size)
+{
+    switch (reader) {
+    case WEIR__TOMCAT:
+        return read_as(uri, len, WEIR__TOMCAT, out, size);
+    case WEIR__BEHIND_NGINX:
+        return read_as(uri, len, WEIR__BEHIND_NGINX, out, size);
+    case WEIR__WINDOWS:
+        return read_as(uri, len, WEIR__WINDOWS, out, size);
+    case WEIR__DECODED:
+        return read_as(uri, len, WEIR__DECODED, out, size);
+    case WEIR__CUT:
+        return read_as(uri, len, WEIR__CUT, out, size);
+    case WEIR__URL:
+        return read_as(uri, len, WEIR__URL, out, size);
+    case WEIR__URL_STRICTLY:
+        return read_as(uri, len, WEIR__URL_STRICTLY, out, size);
+    case WEIR__JETTY:
+        return read_as(uri, len, WEIR__JETTY, out, size);
+    case WEIR__RAW_DOTS:
+        return read_as(uri, len, WEIR__RAW_DOTS, out, size);
+    case WEIR__DOTS:
+        break;
+    }
+    return read_as(uri, len, WEIR__DOTS, out, size);
 }

@@ -37,6 +37,7 @@ enum weir__path_reader {
     WEIR__URL,          /* parameters stay; //x at the start is a host, %2f is no slash to .. */
     WEIR__URL_STRICTLY, /* and .. takes back an empty segment: // is two slashes */
     WEIR__JETTY,        /* the same of Tomcat's */
+    WEIR__RAW_DOTS,     /* parameters stay, and an escaped dot is none */
     WEIR__DOTS          /* parameters and dots stay */
 };
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,

@@ -179,6 +179,29 @@ static void doubt_behind(const struct weir__doubting *r, size_t at)
     }
 }
 
+/* Whether a applies to all that b applies to, whatever it counts. */
+static bool applies_too(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
+{
+    return a->mode == WEIR_ENFORCE && a->excepts == 0 && strcmp(a->key, b->key) == 0 &&
+           (a->loose == b->loose || is_without_path(a)) && is_wider(a, b);
+}
+
+/* Too many for every request are a mistake in the file; here are those for all that have an ip. */
+static void doubt_together(const struct weir__doubting *r, size_t at)
+{
+    const struct weir__rule_draft *rule = &r->draft->rules[at];
+    size_t before = 0;
+
+    for (size_t i = at > NEAR ? at - NEAR : 0; i < at; i++)
+        before += applies_too(&r->draft->rules[i], rule) ? r->draft->rules[i].n_limits : 0;
+    if (rule->mode == WEIR_ENFORCE && r->draft->mode == WEIR_ENFORCE && before <= WEIR_ALL_MAX &&
+        before + rule->n_limits > WEIR_ALL_MAX)
+        weir__doubt(r, rule->mark,
+                    "with the rules before it %zu limits apply to all of its requests, and at "
+                    "most %d can be asked together: they would be refused",
+                    before + rule->n_limits, WEIR_ALL_MAX);
+}
+
 static void doubt_beside(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     char text[128], tight[128];
@@ -201,4 +224,5 @@ void weir__doubt_limits(const struct weir__doubting *r, size_t rule)
     doubt_buckets(r, &r->draft->rules[rule]);
     doubt_beside(r, &r->draft->rules[rule]);
     doubt_behind(r, rule);
+    doubt_together(r, rule);
 }

@@ -68,6 +68,7 @@ static const char *const foreign[][2] = {
     { "header.host", "host" },
     { "header.xforwardedfor", "ip" },
     { "header.xrealip", "ip" },
+    { "header.forwarded", "ip" },
     { "header.xclientip", "ip" },
     { "header.trueclientip", "ip" },
     { "header.cfconnectingip", "ip" },

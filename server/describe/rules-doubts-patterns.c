@@ -245,8 +245,8 @@ static void doubt_get(const struct weir__doubting *r, const struct weir__conditi
 {
     if (p->kind != WEIR__EXACT || p->stated || strcmp(p->text, "GET") != 0)
         return;
-    for (size_t i = 0; i < c->n; i++)
-        if (strcmp(c->patterns[i].text, "HEAD") == 0)
+    for (size_t i = 0; i < c->n; i++) /* a glob or a list may have it */
+        if (c->patterns[i].kind != WEIR__EXACT || strcmp(c->patterns[i].text, "HEAD") == 0)
             return;
     weir__doubt(r, c->mark,
                 "HEAD is as much work as GET for most servers, and passes by; write [GET, HEAD], "

@@ -412,6 +412,21 @@ printf '  - { name: g11, concurrency: 1 }\n' >>"$dir/many.yaml"
 run rules check many.yaml
 is "more guards than every request can enter" "$code ${out##*: 9}" \
     "1  guards apply to every request, and at most 8 can: all would be refused"
+{ # as many limits as can be asked, and rules that others would have to join
+    printf 'version: 1\nrules:\n'
+    for i in $(seq 64); do
+        printf '  - { name: r%d, key: "{ip}", limit: %d/%ds burst %d }\n' "$i" 1 "$i" "$i"
+    done
+    printf '  - { name: other, key: "{account}", limit: 1/65s burst 65 }\n'
+    printf '  - { name: shadow, key: "{ip}", limit: 1/66s burst 66, mode: shadow }\n'
+} >"$dir/limits.yaml"
+run rules check limits.yaml
+is "as many limits as a request can be asked" "$code $err" "0 "
+printf '  - { name: x, match: { uri: /x }, key: "{ip}", limit: 1/67s burst 67 }\n' >>"$dir/limits.yaml"
+run rules check limits.yaml
+is "one more for those of a key" "$code $err" "0 limits.yaml:69:5: warning: with the rules \
+before it 65 limits apply to all of its requests, and at most 64 can be asked together: they \
+would be refused"
 cd "$rules"
 
 # stdin, and a pipe that is named

@@ -231,6 +231,7 @@ def test_S2_curl_bodies_in_chunks_and_large(weir):
             assert sum(answer["allowed"] for answer in answers) == 500, (status, options)
         status, _, body = curl(server, "/v1/check/batch", "--json", "@-", data=b" " * 3_000_000)
         assert status == 413 and json.loads(body)["status"] == 413, status
+        assert b"(request-max)" in body, body
         assert curl(server, "/healthz")[0] == 200
 
 

@@ -50,6 +50,7 @@ http {{
     server {{ # the service behind: it echoes
         listen unix:{folder}/backend;
         location = /forbidden {{ return 403 "its own\\n"; }}
+        location = /headers {{ proxy_pass http://weir/v1/auth; }} # 400 if one comes twice
         location / {{ return 200 "$request_method $request_uri level=$http_weir_level\\n"; }}
     }}
 """
@@ -243,6 +244,19 @@ def test_S2_nginx_passing_all_headers(weir):
             answer = connection.getresponse()
             assert answer.status == (200 if i < 5 else 429), (i, answer.status, answer.read())
             connection.close()
+
+
+def test_S2_nginx_a_header_that_comes_twice(weir):
+    """nginx tells Weir the first of them, and so the backend too."""
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        connection = http.client.HTTPConnection("127.0.0.1", nginx.port, timeout=30)
+        connection.putrequest("GET", "/headers")
+        for agent in ("one", "another-bot"):
+            connection.putheader("User-Agent", agent)
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert answer.status == 200, (answer.status, answer.read())
+        connection.close()
 
 
 def test_S2_nginx_keeps_connections(weir):

@@ -241,6 +241,20 @@ def test_secrets_do_not_get_out(weir):
                 assert secret not in text, "%s is told: %s" % (secret, text[:2000])
 
 
+def test_S6_a_slip_in_the_environment_is_told(weir):
+    """But not its value, and not what a cluster sets for a service that is named weir."""
+    slips = {"WEIR_ADMIN_TOKN": "WEIR_ADMIN_TOKEN", "WEIR_TRUSTED_PROXY": "WEIR_TRUSTED_PROXIES"}
+    others = ["WEIR_PORT", "WEIR_SERVICE_HOST", "WEIR_PORT_7379_TCP_ADDR", "WEIR_TOKEN",
+              "WEIR_SERVER", "WEIR_REDIS", "WEIR_KEYS", "WEIRD_KEYSS"]
+    for name, meant in [*slips.items(), *((name, None) for name in others)]:
+        told = subprocess.run([weir, "serve", "--print-settings"], capture_output=True, text=True,
+                              env={**os.environ, name: "65536"})
+        assert told.returncode == 0, told.stderr
+        warning = "'%s' in the environment sets nothing; did you mean %s?" % (name, meant)
+        expected = "weir serve: warning: %s\n" % warning if meant else ""
+        assert told.stderr == expected, told.stderr
+
+
 # ----------------------------------------------------------------- browsers
 
 

@@ -76,8 +76,8 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
         .leased = true,
         .favoured = again,
         .waits = ask->wait_max > 0 &&
-                 (again || (ruled && weir__ruled_wait(server->engine, weir__guard_name(guard),
-                                                      ask->priority, ask->user_class) > 0)),
+                 (again ||
+                  (ruled && weir__ruled_wait(server->engine, weir__guard_name(guard), ask) > 0)),
         .behind = !again && weir__lines_occupied(server->lines, guard, ask)
     };
 }
@@ -247,14 +247,17 @@ static void count(struct weir__loop *loop, const struct weir__entered *entered)
 }
 
 /* Its time is over, and the guard that is busy would have let it wait. */
-static bool is_late(struct weir__server *server, const struct weir__enter *e,
+static bool is_late(struct weir__loop *loop, const struct weir__enter *e,
                     const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;
+    const struct weir_ask ask = { .priority = entered->priority,
+                                  .user_class = entered->user_class,
+                                  .now = weir__loop_now(loop) };
 
     return !r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
            entered->queued && e->wait_max == 0 &&
-           weir__ruled_wait(server->engine, r->guard, entered->priority, entered->user_class) > 0;
+           weir__ruled_wait(loop->server->engine, r->guard, &ask) > 0;
 }
 
 /* It is counted as let in, as the guard and the engine have. */
@@ -272,7 +275,7 @@ static void give_back_if_gone(struct weir__conn *conn, struct weir__entered *out
 void weir__enter_answer(struct weir__conn *conn, const struct weir__enter *e,
                         struct weir__entered *entered, const struct weir__later *later)
 {
-    if (is_late(conn->loop->server, e, entered))
+    if (is_late(conn->loop, e, entered))
         entered->ruling.decision.reason = WEIR_LATE;
     count(conn->loop, entered);
     give_back_if_gone(conn, entered);

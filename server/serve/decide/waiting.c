@@ -372,13 +372,16 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     if (lines == NULL || conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 ||
         __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
-    struct weir__line *line = weir__line_claim(lines->server->engine, out->guard, &waiter, &wait);
+    const struct weir_ask ask = { .priority = out->priority,
+                                  .user_class = out->user_class,
+                                  .now = weir__loop_now(loop) };
+    struct weir__line *line = weir__line_claim(lines->server->engine, out->guard, &ask, &wait);
     struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
     struct weir__wait *w = waiting ? make_wait(conn, e, later) : NULL;
     if (w == NULL)
         return false;
     w->waiter = waiter;
-    w->waiter.deadline = weir__deadline_of(weir__loop_now(loop), wait);
+    w->waiter.deadline = weir__deadline_of(ask.now, wait);
     w->guard = out->guard;
     w->line = line;
     w->fd = fd;

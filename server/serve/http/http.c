@@ -181,8 +181,9 @@ static size_t too_large(struct weir__conn *conn, size_t len)
 {
     char detail[96];
 
-    snprintf(detail, sizeof(detail), "a request%s has at most %zu bytes, head and body together",
-             conn->proven ? "" : " without a token", most_of(conn));
+    snprintf(detail, sizeof(detail), "a request%s has at most %zu bytes, head and body together%s",
+             conn->proven ? "" : " without a token", most_of(conn),
+             conn->proven ? " (request-max)" : "");
     return give_up(conn, 413, detail, len);
 }
 

@@ -207,6 +207,36 @@ static const struct weir__option *find_row(const char *name)
     return NULL;
 }
 
+static bool is_setting(const char *variable, size_t len)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        struct weir__environment e = weir__option_environment(&weir__settings_rows[i]);
+        if (strlen(e.name) == len && memcmp(e.name, variable, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A slip in a flag or in the file is an error; a variable may be somebody else's. */
+static void doubt_environment(void)
+{
+    extern char **environ;
+    const char *names[SETTINGS];
+
+    for (size_t i = 0; i < SETTINGS; i++)
+        names[i] = weir__settings_rows[i].name;
+    for (char **v = environ; *v; v++) {
+        size_t len = strcspn(*v, "=");
+        if (strncmp(*v, "WEIR_", 5) != 0 || is_setting(*v, len))
+            continue;
+        const char *near = weir__nearest(*v + 5, len - 5, names, SETTINGS);
+        if (near)
+            weir__complain("serve", "warning: %s in the environment sets nothing; did you mean %s?",
+                           weir__quote(*v, len).text,
+                           weir__option_environment(find_row(near)).name);
+    }
+}
+
 /* How much of an unknown name may be shown: admin-token:SECRET is a name, too. */
 static size_t shown_length(const struct weir__node *key)
 {
@@ -613,6 +643,8 @@ int weir__settings_read(const struct weir__command *self, struct weir__settings 
     int code = find_texts(&r, argc, argv, &print);
 
     r.config = r.values[CONFIG].text ? r.values[CONFIG].text : "";
+    if (code == WEIR__GO_ON)
+        doubt_environment();
     if (code == WEIR__GO_ON &&
         !((!*r.config || find_in_file(&r)) && read_values(&r) && read_secrets(&r) &&
           fits_together(&r.s) && choose_table(&r, print)))

@@ -284,6 +284,11 @@ TEST(test_G7_with_shed_late_waiters_take_no_place)
     assert_false(come(weir, &b, "", NOW));
     assert_true(come(weir, &c, "", NOW + WEIR_SECOND));
     assert_refused_by_guard(c.visit, "g", WEIR_BUSY);
+    assert_int_equal(weir__ruled_wait(weir, "g", &(struct weir_ask){ .now = NOW + WEIR_SECOND }),
+                     0);
+    assert_int_equal(
+        weir__ruled_wait(weir, "g", &(struct weir_ask){ .now = NOW + WEIR_SECOND + 1 }),
+        WEIR_SECOND);
     assert_false(come(weir, &c, "", NOW + WEIR_SECOND + 1));
     go(weir, &a, NOW + WEIR_SECOND + 1);
     assert_refused_by_guard(b.visit, "g", WEIR_LATE);

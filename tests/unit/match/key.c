@@ -256,6 +256,13 @@ TEST(test_bytes_that_people_cannot_read_are_escaped)
     assert_text("{a}", "a=\xc3\xa4", "\xc3\xa4");
     assert_text("{a}", "a=\xc2\x85", "%C2%85"); /* a control character, too */
     assert_text("{a}", "a=\xff\x80", "%FF%80");
+    /* what looks like UTF-8 and is none: cut off, a surrogate, too long, beyond the last */
+    assert_text("{a}", "a=\xe2\x80", "%E2%80");
+    assert_text("{a}", "a=\xe2x", "%E2x");
+    assert_text("{a}", "a=\xed\xa0\x80", "%ED%A0%80");
+    assert_text("{a}", "a=\xe0\x80\x80", "%E0%80%80");
+    assert_text("{a}", "a=\xf4\x90\x80\x80", "%F4%90%80%80");
+    assert_text("{a}", "a=\xf0\x9f\x8d\x8c", "\xf0\x9f\x8d\x8c");
 }
 
 /* ------------------------------------------------------------ long values ---- */

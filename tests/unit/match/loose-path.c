@@ -67,6 +67,10 @@ TEST(test_R1_pages_that_servers_served)
         { "Express", "/LoGin/", "/login/" },
         { "Express, use", "/Login/../x", "/login/../x/" },
         { "Express, use", "/login/./x/..", "/login/./x/../" },
+        { "Node, path.normalize; Go, JoinPath", "/login/%2e/..", "/login/" },
+        { "Node, path.normalize; Go, JoinPath", "//api/login/%2e%2E/x/../..", "/api/login/" },
+        { "Node, URL behind nginx", "/x/../\\h/login", "/login/" },
+        { "Node, URL behind nginx", "/./\\h/api/login", "/api/login/" },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -102,7 +102,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     const struct weir_ruling *r = &w->entered.ruling;
     struct weir__try how = { .now = *now,
                              .again = true,
-                             .at = w->guard,
+                             .asked = w->entered.asked,
                              .waited = *now > w->joined ? *now - w->joined : 0 };
     struct weir_error error;
 

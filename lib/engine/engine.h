@@ -152,7 +152,7 @@ struct weir__admission {
     bool leased;              /* the permits belong to no process: only time takes them back */
     uint32_t asked; /* this many guards, the first, have let it by shedding before.  Also told */
     bool in_turn;   /* its limits have granted it before, and counted it */
-    bool waits;     /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
+    bool waits;   /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     bool in_line; /* it waits already: a missing permit anywhere is no refusal yet */
     /* Others wait there already; NULL: nobody does. */
     bool (*occupied)(void *context, const struct weir_guard *guard, const struct weir_ask *ask);

@@ -86,8 +86,8 @@ static inline bool pass_key(struct passage *p)
 
     if (out + p->cost <= p->key_max)
         return true;
-    int64_t of_key = p->key_max - out, of_all = weir__guard_limit(p->record, p->plan) -
-                                                weir__get(&p->record->in_flight);
+    int64_t of_key = p->key_max - out,
+            of_all = weir__guard_limit(p->record, p->plan) - weir__get(&p->record->in_flight);
     p->left = of_key < of_all ? of_key : of_all;
     p->retry = key_free_in(p);
     return false;

@@ -44,7 +44,7 @@ static void note(struct load *load, double value, double threshold, bool slow)
 }
 
 /* In a quarter of a second chance makes few requests half or twice as many.  So the rate is a mean,
- * but never further from the last look than chance explains: a flood, and its end, count at once. */
+ * but never further from the last look than chance explains: a flood and its end count at once. */
 static double steady(double before, double rate, double threshold, double seconds)
 {
     double lasts = weir__between(RATE_LEAST, RATE_OF / weir__most(threshold, 1), RATE_MOST),

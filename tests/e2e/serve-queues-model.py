@@ -1,13 +1,12 @@
 #!/usr/bin/python3
-"""serve-queues-model.py WEIR [TEST...] -- asks that wait at a guard of a server, beside a plain model
-that was written from docs/guards.md and docs/rules.md.
+"""serve-queues-model.py WEIR [TEST...] -- asks that wait at a guard of a server, beside a plain
+model that was written from docs/guards.md and docs/rules.md.
 
-Random guards (places, order, who may wait and how long, permits by key, shedding) and random asks by
-name and by attributes, with priorities and keys; exits with every outcome, clients that hang up,
-deadlines to the nanosecond, degradations, forced breakers, and other rules while permits are out and
-others wait.  After every step those that the model lets in, and no others, are answered, each with
-its reason.  While a guard sheds it is only known that an ask waits or is refused for one of the
-reasons that there are.
+Random guards (places, order, who may wait and how long, permits by key, shedding) and random asks
+by name and by attributes, with priorities and keys; exits with every outcome, clients that hang up,
+deadlines to the nanosecond, degradations, forced breakers, and other rules while permits are out
+and others wait.  After every step those that the model lets in, and no others, are answered, each
+with its reason.  While a guard sheds it is not known whether an ask waits, or why it does not.
 
 WEIR_SEED=n runs one round again."""
 import os
@@ -27,10 +26,13 @@ class Terms:
     """What a rule says."""
 
     def __init__(self, r, sheds):
-        self.max, self.places, self.sheds = r.randint(1, 4), r.choice([1, 2, 3, 4, 6, 10, 20]), sheds
+        self.sheds, self.max = sheds, r.randint(1, 4)
+        self.places = r.choice([1, 2, 3, 4, 6, 10, 20])
         self.per_key = min(r.choice([0, 0, 1, 2]), self.max)
         self.degrade = r.choice([0, 0, 2])
-        self.wait = {p: r.choice([300, 1000, 5000]) for p in r.sample([-3, 0, 2, 5], r.randint(1, 2))}
+        self.wait = {
+            p: r.choice([300, 1000, 5000]) for p in r.sample([-3, 0, 2, 5], r.randint(1, 2))
+        }
         if r.random() < 0.6:
             self.wait = None if sheds else r.choice([500, 2000, 8000])
         self.queued = isinstance(self.wait, dict) or r.random() < 0.85
@@ -232,8 +234,8 @@ class Walk:
         assert (seen["in_flight"], seen["waiting"]) == (len(self.inside), len(self.waiting)), seen
 
     def step(self):
-        deeds = [(self.come, 50), (self.go, 28), (self.hang_up, 6), (self.move, 9), (self.change, 4),
-                 (self.degrade, 1.5), (self.set_force, 1.5)]
+        deeds = [(self.come, 50), (self.go, 28), (self.hang_up, 6), (self.move, 9),
+                 (self.change, 4), (self.degrade, 1.5), (self.set_force, 1.5)]
         self.r.choices([d for d, _ in deeds], [w for _, w in deeds])[0]()
         self.look()
 

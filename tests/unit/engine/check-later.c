@@ -566,7 +566,7 @@ TEST(test_G7_a_waiter_is_shed_by_a_guard_that_it_has_not_come_to)
     assert_int_equal(in_flight(weir, "a", NOW), 0);
 }
 
-/* Another one, before that where it waited, was busy at its turn: it has been there all the same. */
+/* At its turn one before that was busy: it has been there all the same. */
 TEST(test_G7_a_waiter_is_not_shed_by_a_guard_that_it_has_come_to)
 {
     OWN(weir) *weir = engine_of(GUARDS(

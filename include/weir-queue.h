@@ -173,6 +173,7 @@ struct weir_visit {
     /* Its own */
     struct weir_waiter waiter;
     void *line;
+    uint32_t asked;
 };
 /* Like weir_check_enter, but waits in the queue of a guard that is busy, if the rules give it one
  * (`queue`, `wait`, `order`).  True: it is decided.  False: it waits, and visit->turn is called

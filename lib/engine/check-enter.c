@@ -132,7 +132,7 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
     struct weir__enter_how how = { .leased = admission->leased,
-                                   .favoured = admission->favoured || admission->listed,
+                                   .favoured = admission->favoured,
                                    .key = key };
     struct weir_permit permit;
     struct weir_decision d;
@@ -201,6 +201,9 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
         (void)weir__guard_key(g, secrets, facts, made_key, &key);
         if (admission->listed)
             ask.priority = WEIR_PRIORITY_MAX;
+        admission->favoured = admission->listed || i < admission->asked;
+        if (i >= admission->asked)
+            admission->asked = (uint32_t)i + 1;
         if (!pass_guard(admission, active, admission->guards[i], &ask, &key, ruling)) {
             if ((ruling->decision.reason == WEIR_KEY_BUSY || admission->key_id != 0) &&
                 admission->key != NULL)
@@ -208,8 +211,6 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
             weir__admission_undo(admission);
             return false;
         }
-        if (admission->guard == admission->waited_at)
-            admission->favoured = false;
         if (admission->named != NULL && key.len > 0)
             name_key(admission, &g->by_key, secrets, facts);
     }

@@ -32,12 +32,9 @@ enum visit { NEW, IN_TURN, ELSEWHERE }; /* an ask for the first time, or after i
 static bool decide(struct weir *weir, struct weir_visit *v, enum visit how, bool waits,
                    struct weir__admission *a)
 {
-    const struct weir__line *line = v->line;
-
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
-                                   .favoured = how != NEW,
-                                   .waited_at = how == IN_TURN ? line->guard : NULL,
+                                   .asked = how == NEW ? 0 : v->asked,
                                    .in_turn = v->in_turn,
                                    .waits = waits,
                                    .in_line = how == IN_TURN,
@@ -47,8 +44,9 @@ static bool decide(struct weir *weir, struct weir_visit *v, enum visit how, bool
     v->entry.n = 0;
     if (v->taken != NULL)
         v->taken->n = 0;
-    return !weir__check_admitted(weir, v->attrs, v->n, a, &v->ruling, v->key) && a->queued &&
-           v->ruling.guard != NULL && v->ruling.decision.reason == WEIR_BUSY;
+    bool in = weir__check_admitted(weir, v->attrs, v->n, a, &v->ruling, v->key);
+    v->asked = a->asked;
+    return !in && a->queued && v->ruling.guard != NULL && v->ruling.decision.reason == WEIR_BUSY;
 }
 
 /* With the queue locked.  If another guard is busy now, it does not hold up those behind it; while

@@ -150,10 +150,8 @@ struct weir__admission {
     const struct weir_ask *ask;
     struct weir_entry *entry; /* the guards entered; none if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
-    bool favoured;            /* never shed: it passed shedding when it came, and has waited ... */
-    /* ... here: those behind have not asked it yet; NULL: all have */
-    const struct weir_guard *waited_at;
-    bool in_turn; /* its limits have granted it before, and counted it */
+    uint32_t asked; /* this many guards, the first, have let it by shedding before.  Also told */
+    bool in_turn;   /* its limits have granted it before, and counted it */
     bool waits;   /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     bool in_line; /* it waits already: a missing permit anywhere is no refusal yet */
     /* Others wait there already; NULL: nobody does. */
@@ -167,6 +165,7 @@ struct weir__admission {
     /* its own */
     const struct weir *weir;
     bool listed;   /* by an allow list: never shed, and of the highest priority */
+    bool favoured; /* not shed by this guard */
     bool cut;      /* there was no room for all guards */
     uint32_t over; /* the first guard that enforces and had no room, + 1; 0: none */
     size_t n;

@@ -82,8 +82,13 @@ static weir_time key_free_in(const struct passage *p)
 /* A look, so that a refusal changes nothing; take_seat decides. */
 static inline bool pass_key(struct passage *p)
 {
-    if (weir__held_count(&p->guard->held, p->home, &p->slot) + p->cost <= p->key_max)
+    int64_t out = weir__held_count(&p->guard->held, p->home, &p->slot);
+
+    if (out + p->cost <= p->key_max)
         return true;
+    int64_t of_key = p->key_max - out,
+            of_all = weir__guard_limit(p->record, p->plan) - weir__get(&p->record->in_flight);
+    p->left = of_key < of_all ? of_key : of_all;
     p->retry = key_free_in(p);
     return false;
 }
@@ -236,7 +241,7 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
     if (__builtin_expect(!how->behind, 1)) {
         if (pass_gate(p, limit - spare, false, in_flight))
             return WEIR_GRANTED;
-        p->left = limit - spare > *in_flight ? limit - spare - *in_flight : 0;
+        p->left = limit - spare - *in_flight;
     }
     give_pace(p);
     p->retry = free_in(p->record);
@@ -382,7 +387,7 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
-    d->remaining = reason == WEIR_BUSY ? p->left : 0;
+    d->remaining = p->left > 0 && (reason == WEIR_BUSY || reason == WEIR_KEY_BUSY) ? p->left : 0;
     return false;
 }
 

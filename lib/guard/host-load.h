@@ -64,7 +64,7 @@ struct weir__pressure {
     uint32_t over;        /* 1: overloaded */
     uint32_t looks;       /* in a row at or above the threshold */
     int32_t degradation;
-    uint32_t reserved;
+    float rate; /* as it is compared */
 };
 
 struct weir__pressure_plan {

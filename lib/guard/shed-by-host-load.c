@@ -26,7 +26,10 @@
 #define GROW_PSI   20.0
 #define SHRINK     4.0
 #define SHRINK_PSI 20.0
-#define FASTEST    0.1 /* per second */
+#define FASTEST    0.1   /* per second */
+#define RATE_OF    100.0 /* requests at the threshold: a mean of as long as these take ... */
+#define RATE_LEAST 0.5   /* ... but of this many seconds at least ... */
+#define RATE_MOST  5.0   /* ... and at most */
 #define STALE      (10 * WEIR_SECOND)
 
 struct load {
@@ -40,8 +43,20 @@ static void note(struct load *load, double value, double threshold, bool slow)
         *load = (struct load){ value / threshold, slow };
 }
 
+/* In a quarter of a second chance makes few requests half or twice as many.  So the rate is a mean,
+ * but never further from the last look than chance explains: a flood and its end count at once. */
+static double steady(double before, double rate, double threshold, double seconds)
+{
+    double lasts = weir__between(RATE_LEAST, RATE_OF / weir__most(threshold, 1), RATE_MOST),
+           came = rate * seconds, doubt = 3 * weir__root(came) + 3,
+           mean = before + weir__share(seconds, lasts) * (rate - before);
+
+    return seconds > 0 ? weir__between((came - doubt) / seconds, mean, (came + doubt) / seconds)
+                       : before;
+}
+
 static struct load measure(const struct weir_system_options *o, const struct weir__reading *r,
-                           weir_time mean)
+                           weir_time mean, double rate)
 {
     struct load load = { 0 };
 
@@ -49,7 +64,7 @@ static struct load measure(const struct weir_system_options *o, const struct wei
     note(&load, r->run_queue, o->run_queue * 1000.0, false);
     note(&load, mean > 0 ? (double)mean : -1, (double)o->mean_time, false);
     note(&load, (double)r->in_flight, o->in_flight, false);
-    note(&load, r->rate, o->rate, false);
+    note(&load, rate, o->rate, false);
     note(&load, r->psi_cpu, o->pressure_percent * 10.0, true);
     note(&load, r->psi_memory, o->memory_percent * 10.0, true);
     return load;
@@ -79,9 +94,8 @@ static void step_back(struct weir__pressure *p, weir_time now)
     p->over_since = now < p->over_since ? now : p->over_since;
 }
 
-static void step(struct weir__pressure *p, const struct load *load, weir_time now)
+static void step(struct weir__pressure *p, const struct load *load, double seconds, weir_time now)
 {
-    double seconds = p->looked != 0 ? (double)(now - p->looked) / (double)WEIR_SECOND : 0.25;
     double right = load->times > 0 ? 1 - (1 - p->shed) * AIM / load->times : -1;
 
     p->looks = load->times < 1 ? 0 : p->looks < 2 ? p->looks + 1 : 2;
@@ -108,8 +122,10 @@ int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir_
     if (now < p->looked) {
         step_back(p, now);
     } else if (weir__pressure_is_due(p, now)) {
-        struct load load = measure(&plan->options, reading, mean);
-        step(p, &load, now);
+        double seconds = p->looked != 0 ? (double)(now - p->looked) / (double)WEIR_SECOND : 0.25;
+        p->rate = (float)steady(p->rate, reading->rate, plan->options.rate, seconds);
+        struct load load = measure(&plan->options, reading, mean, p->rate);
+        step(p, &load, seconds, now);
     }
     return (int32_t)(p->shed * 1000 + 0.5);
 }

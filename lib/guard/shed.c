@@ -409,8 +409,6 @@ void weir__shed_fitting(const struct weir__shed_plan *plan, const struct weir__s
         out[c] = s->offered[c] > 0 ? fitting(s->arrivals[c], got[c] / s->offered[c]) : 0;
 }
 
-/* ------------------------------------------------------------ waiting ---- */
-
 bool weir__shed_has_place(int8_t priority, int64_t waiting, int64_t places)
 {
     int64_t above = priority < 0 ? 0 : priority;

@@ -377,6 +377,28 @@ def test_L11_too_late(weir):
         assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
 
 
+def test_L11_who_is_late_comes_again_when_its_own_guard_may_be_free(weir):
+    """Another guard that was busy at a turn in vain says nothing about that."""
+    rules = ("version: 1\nguards:\n"
+             "  - { name: first, lease: 1h, concurrency: 1 }\n"
+             "  - { name: second, concurrency: { max: 1, queue: 5, wait: 60s } }\n")
+    with Doors(weir, rules=rules) as d:
+        permit = d.enter("GUARD", "first")["permit"]
+        d.server.clock(1040)  # its work takes that long
+        assert d.exit(permit) == 1
+        d.server.clock(1042)
+        d.enter("GUARD", "second")
+        waiter = Waiter(d, "WAIT", 5000, "uri", "/both", guard="second")
+        d.enter("GUARD", "first")
+        Waiter(d, "GUARD", "second", "WAIT", 5000, guard="second").client.close()
+        until("the other is offered a turn", lambda: d.guard("second")["waiting"] == 1)
+        assert d.enter("GUARD", "first")["retry_ms"] > 30000
+        d.server.clock(1048)
+        late = waiter.answer()
+        assert (late["reason"], late["guard"]) == ("late", "second"), late
+        assert 0 < late["retry_ms"] < 10000, late
+
+
 def test_L11_who_leaves_is_not_waited_for(weir):
     """A connection that ends while it waits: when it is seen, by an answer or at the end, nothing
     is kept."""

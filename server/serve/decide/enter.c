@@ -168,8 +168,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     struct weir__admission gate = { .ask = ask,
                                     .entry = &entry,
                                     .leased = true,
-                                    .favoured = how->again,
-                                    .waited_at = how->at,
+                                    .asked = how->asked,
                                     .waits = e->wait_max > 0,
                                     .in_line = how->again,
                                     .alone = how->alone,
@@ -183,6 +182,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
     const struct weir_decision *d = &out->ruling.decision;
     out->uncounted = !d->allowed && d->reason == WEIR_BUSY && gate.queued;
+    out->asked = gate.asked;
     out->guard = gate.guard;
     out->priority = gate.priority;
     out->user_class = gate.user_class;

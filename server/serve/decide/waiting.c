@@ -102,17 +102,23 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     const struct weir_ruling *r = &w->entered.ruling;
     struct weir__try how = { .now = *now,
                              .again = true,
-                             .at = w->guard,
+                             .asked = w->entered.asked,
                              .waited = *now > w->joined ? *now - w->joined : 0 };
+    struct weir_ruling before = *r;
     struct weir_error error;
 
     if (weir__peer_has_hung_up(w->fd))
         return WEIR_CANCELLED;
     if (weir__enter_once(w->lines->server, &w->enter, &how, &w->entered, &error) != 200)
         return WEIR_CANCELLED; /* other rules have come: its class or its guard has gone */
-    if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
-        (w->entered.guard->id == w->guard->id || weir__guard_is_full(w->guard)))
-        return WEIR_BUSY;
+    if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL) {
+        if (w->entered.guard->id == w->guard->id)
+            return WEIR_BUSY;
+        if (weir__guard_is_full(w->guard)) {
+            w->entered.ruling = before; /* it does not wait for that one */
+            return WEIR_BUSY;
+        }
+    }
     w->decided = true;
     if (r->decision.allowed)
         return WEIR_GRANTED; /* in shadow there is a reason, and yet it is in */

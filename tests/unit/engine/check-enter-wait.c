@@ -4,7 +4,7 @@
 #include "unit/visits.h"
 
 /* One try of a waiter: as the server makes it. */
-static bool try_again(struct weir *weir, const char *request, bool favoured,
+static bool try_again(struct weir *weir, const char *request, bool asked,
                       struct weir_ruling *ruling)
 {
     struct request r = request_of(request);
@@ -12,7 +12,7 @@ static bool try_again(struct weir *weir, const char *request, bool favoured,
     struct weir__admission admission = { .ask = &(struct weir_ask){ .cost = 1, .now = NOW },
                                          .entry = &entry,
                                          .leased = true,
-                                         .favoured = favoured,
+                                         .asked = asked,
                                          .waits = true };
 
     return weir__check_admitted(weir, r.attrs, r.n, &admission, ruling, NULL);

@@ -116,7 +116,7 @@ TEST(test_L1_a_cost_takes_as_many)
     assert_int_equal(d.remaining, 3);
     ask.cost = 4;
     assert_false(weir_enter(g, &ask, &q, &d));
-    assert_int_equal(d.reason, WEIR_KEY_BUSY);
+    assert_fields(d, (reason, WEIR_KEY_BUSY), (remaining, 3));
     ask.cost = 3;
     assert_true(weir_enter(g, &ask, &q, &d));
     assert_int_equal(out(g, "ann"), 10);
@@ -125,6 +125,21 @@ TEST(test_L1_a_cost_takes_as_many)
     ask.cost = 11; /* can never pass */
     assert_false(weir_enter(g, &ask, &p, &d));
     assert_fields(d, (reason, WEIR_TOO_BIG), (retry, WEIR_NEVER), (limit, 10));
+    assert_true(weir_exit(g, &q, WEIR_SUCCEEDED, NOW));
+}
+
+TEST(test_L1_a_large_ask_is_told_what_a_smaller_one_could_have)
+{
+    A_GUARD(g, .max = 6, .max_per_key = 4);
+    struct weir_ask ann = ask_of("ann", 2, NOW), bob = ask_of("bob", 3, NOW);
+    struct weir_permit p, q, r;
+    struct weir_decision d;
+    assert_true(weir_enter(g, &ann, &p, &d));
+    assert_true(weir_enter(g, &bob, &q, &d));
+    ann.cost = 3;
+    assert_false(weir_enter(g, &ann, &r, &d));
+    assert_fields(d, (reason, WEIR_KEY_BUSY), (remaining, 1), (limit, 4));
+    assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW));
     assert_true(weir_exit(g, &q, WEIR_SUCCEEDED, NOW));
 }
 

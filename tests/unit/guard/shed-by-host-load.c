@@ -159,6 +159,55 @@ TEST(test_G6_every_signal)
     assert_int_equal(after_five_seconds(&(struct weir_system_options){ 0 }, &high, S), 0);
 }
 
+/* Requests at random, this many per second in the mean, for some seconds; returns the share of them
+ * that were kept out, in per cent. */
+static double kept_out(struct weir__pressure *p, int32_t threshold, double mean, int seconds,
+                       weir_time *now, uint64_t *seed)
+{
+    struct weir__pressure_plan plan = { .on = true, .options.rate = threshold };
+    struct weir__reading reading = unknown;
+    double out = 0, all = 0;
+
+    for (weir_time end = *now + seconds * S; *now < end;) {
+        int came = 0;
+        for (int i = 0; i < 2000; i++)
+            came += (double)(random64(seed) >> 11) / 9007199254740992.0 < mean / 4 / 2000;
+        all += came, out += came * p->shed;
+        reading.rate = 4 * came * (1 - p->shed);
+        weir__pressure_step(&plan, p, &reading, 0, *now += LOOK);
+    }
+    return 100 * out / all;
+}
+
+/* In a quarter of a second chance easily makes 5 out of 3. */
+TEST(test_G6_chance_in_a_low_rate_is_no_overload)
+{
+    static const int32_t thresholds[] = { 10, 20, 50, 100, 400 };
+    weir_time now = NOW;
+    uint64_t seed = 1;
+
+    for (size_t i = 0; i < COUNT_OF(thresholds); i++) {
+        struct weir__pressure p = { 0 };
+        assert_true(kept_out(&p, thresholds[i], 0.7 * thresholds[i], 300, &now, &seed) <= 0.1);
+        assert_true(kept_out(&p, thresholds[i], 0.8 * thresholds[i], 300, &now, &seed) <= 1);
+    }
+}
+
+TEST(test_G6_a_flood_at_a_low_rate_is_seen_at_once_and_so_is_its_end)
+{
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    uint64_t seed = 1;
+
+    assert_true(kept_out(&p, 20, 10, 60, &now, &seed) <= 0);
+    kept_out(&p, 20, 200, 2, &now, &seed);
+    assert_true(p.shed >= 0.5);
+    double out = kept_out(&p, 20, 200, 60, &now, &seed);
+    assert_true(out >= 85 && out <= 95);
+    kept_out(&p, 20, 10, 14, &now, &seed); /* by at most a tenth in each second */
+    assert_true(kept_out(&p, 20, 10, 30, &now, &seed) <= 1);
+}
+
 TEST(test_G6_the_greatest_signal_counts)
 {
     struct weir__reading one = { .cpu = 900, .psi_cpu = 0, .psi_memory = 0, .run_queue = 0 };

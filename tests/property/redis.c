@@ -6,8 +6,9 @@
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give, draw and repay, with and without waiting, of one key or of all at
  * once; now and then the limit changes, or the clock steps back.  Some asks have an id, and are
- * repeated: the same answer, and nothing is charged.  In calm rounds nothing unusual happens, and
- * the scripts leave nothing but repeats to the caller.
+ * repeated: the same answer, and nothing is charged.  No key expires before its state is fresh, and
+ * none is left without expiry.  In calm rounds nothing unusual happens, and the scripts leave
+ * nothing but repeats to the caller.
  *
  * Then several callers ask at once for one key, each script of theirs at a random turn: together
  * they get what they would have got one after the other.
@@ -29,6 +30,8 @@
 #define KEYS  3
 #define STEPS 150
 
+#define CENTURY_MS ((int64_t)100 * 365 * 86400 * 1000)
+
 static int step;
 static struct redis_server server;
 static struct redis_scripts scripts;
@@ -42,7 +45,8 @@ static struct account {
     struct weir_plan plan, before; /* before: under which the state was written */
     void *state;
     struct weir__demand demand;
-    weir_time drawn_at; /* its last draw */
+    weir_time drawn_at;  /* its last draw */
+    weir_time expiry_at; /* of the key */
     bool there, moved;
 } accounts[KEYS];
 
@@ -518,13 +522,41 @@ static void pass_time(const struct asked *q)
     now = now < 0 ? 0 : now - now % WEIR_MICROSECOND;
 }
 
+/* A key lives until its state equals a fresh one, or for a century.  Scripts give it seconds for
+ * milliseconds here, and the module an hour more.  An expiry that was seen is taken away: only one
+ * that is set anew is seen again. */
+static void check_expiry(struct account *a, bool by_module)
+{
+    weir_time idle = weir__account_idle_at(&a->before, a->state);
+    struct resp_answer answer;
+    struct weir_error error = { 0 };
+
+    check(resp_client_ask(server.client, (const char *const[]){ "PTTL", a->name, NULL }, &answer,
+                          &error),
+          &error);
+    int64_t left = answer.numbers[0];
+    if (left >= 0)
+        a->expiry_at = by_module || left / 1000 >= CENTURY_MS
+                           ? idle
+                           : now + (left + 999) / 1000 * WEIR_MILLISECOND;
+    if (left != -2 && idle > now && a->expiry_at < idle)
+        stop("the key expires before its state is fresh");
+    check(resp_client_ask(server.client, (const char *const[]){ "PERSIST", a->name, NULL }, &answer,
+                          &error),
+          &error);
+}
+
 static void ask_redis(struct asked *q)
 {
-    if (q->n == 1 && one_in(2))
+    bool by_module = q->n == 1 && one_in(2);
+
+    if (by_module)
         ask_module(q);
     else
         ask_scripts(q);
     compare(q);
+    for (int i = 0; i < q->n; i++)
+        check_expiry(&accounts[q->first + i], by_module);
 }
 
 /* There is a receipt. */

@@ -33,7 +33,7 @@ def head_of(r, limit, state):
 
 def head_terms(head, at):
     """The place behind the head, in digits, the account's format, and the head."""
-    return b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head
+    return b"%d\0<c%dI8Bi8\0%c" % (len(head) + at, len(head), len(head)) + head
 
 
 def short(n, size=7):

@@ -247,15 +247,17 @@ struct weir_redis_answer {
     char why[120]; /* not answered: the reason */
 };
 
-/* Asks and waits.  Returns answer->outcome; free the answer in any case. */
+/* Asks and waits.  Returns answer->outcome; free the answer in any case.  All asks share the
+ * client's connections: a command that would change one for the others (MULTI, SELECT, SUBSCRIBE,
+ * AUTH ...) is undone, and one that waits in Redis (BLPOP, WAIT) makes others wait. */
 WEIR_API enum weir_redis_outcome weir_redis_call(struct weir_redis *redis,
                                                  const struct weir_redis_ask *ask,
                                                  struct weir_redis_answer *answer);
 WEIR_API void weir_redis_answer_free(struct weir_redis_answer *answer);
 
-/* Asks and goes on; the words are copied.  `done` is called once, in the client's thread (or, if
- * there is no memory, before this returns): it must not wait, and the answer is gone when it
- * returns. */
+/* Asks and goes on; the words are copied.  `done` is called once, in the client's thread (or before
+ * this returns, if it may not be asked or there is no memory): it must not wait, and the answer is
+ * gone when it returns. */
 WEIR_API void weir_redis_submit(struct weir_redis *redis, const struct weir_redis_ask *ask,
                                 void (*done)(void *context, const struct weir_redis_answer *answer),
                                 void *context);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/base.h"
 #include "base/thread.h"
@@ -236,6 +237,45 @@ void weir_redis_destroy(struct weir_redis *r)
     free(r);
 }
 
+/* ------------------------------------------------------- what may be asked ---- */
+
+static bool is_word(const struct weir_key *word, const char *name)
+{
+    return word->len == strlen(name) && strncasecmp(word->bytes, name, word->len) == 0;
+}
+
+/* All who ask share the connections.  These would change one for the others, or have not one reply:
+ * then each of the others would get the answer of somebody else.  NULL: it is none of them. */
+static const char *problem_of(const struct weir_redis_ask *ask)
+{
+    static const char *const names[] = {
+        "ASKING",    "AUTH",         "DISCARD",     "EXEC",    "HELLO",        "MONITOR",
+        "MULTI",     "PSUBSCRIBE",   "PSYNC",       "QUIT",    "PUNSUBSCRIBE", "READONLY",
+        "READWRITE", "REPLCONF",     "RESET",       "SELECT",  "SSUBSCRIBE",   "SUBSCRIBE",
+        "SYNC",      "SUNSUBSCRIBE", "UNSUBSCRIBE", "UNWATCH", "WATCH",
+    };
+    static const char shared[] = "the connection is shared: such a command would change it";
+
+    if (ask->script)
+        return NULL;
+    if (ask->n == 0)
+        return "there is no command";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (is_word(&ask->words[0], names[i]))
+            return shared;
+    return ask->n > 1 && is_word(&ask->words[0], "CLIENT") && is_word(&ask->words[1], "REPLY")
+               ? shared
+               : NULL;
+}
+
+static struct weir_redis_answer undone(const char *why)
+{
+    struct weir_redis_answer answer = { .outcome = WEIR_REDIS_UNDONE };
+
+    snprintf(answer.why, sizeof(answer.why), "%s", why);
+    return answer;
+}
+
 /* ----------------------------------------------------------------- asking ---- */
 
 int weir_redis_script_create(struct weir_redis_script **out, const char *text,
@@ -306,7 +346,12 @@ enum weir_redis_outcome weir_redis_call(struct weir_redis *r, const struct weir_
                                         struct weir_redis_answer *answer)
 {
     struct pending p = { .answer = answer };
+    const char *problem = problem_of(ask);
 
+    if (problem) {
+        *answer = undone(problem);
+        return answer->outcome;
+    }
     fill_ask(&p, ask);
     p.ask.done = copy_over;
     weir__redis_thread_put(r, &p.job);
@@ -319,11 +364,11 @@ void weir_redis_submit(struct weir_redis *r, const struct weir_redis_ask *ask,
                        void (*done)(void *context, const struct weir_redis_answer *answer),
                        void *context)
 {
-    struct pending *p = calloc(1, sizeof(*p));
+    const char *problem = problem_of(ask);
+    struct pending *p = problem ? NULL : calloc(1, sizeof(*p));
 
     if (!p) {
-        struct weir_redis_answer none = { .outcome = WEIR_REDIS_UNDONE,
-                                          .why = "there was no memory for it" };
+        struct weir_redis_answer none = undone(problem ? problem : "there was no memory for it");
         done(context, &none);
         return;
     }

@@ -199,6 +199,29 @@ RACE_WITH(test_D1_any_command_by_a_callback, start_world, end_world)
     }
 }
 
+/* Until then the client may send it again by itself; then the caller may. */
+RACE_WITH(test_D1_an_id_is_remembered_beyond_the_deadline, start_world, end_world)
+{
+    static const weir_time lives[] = { 0, WEIR_SECOND, 90 * WEIR_SECOND };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct box box = BOX;
+        char id[] = "id0", command[] = "PTTL id0";
+        struct weir_redis_item item = { .key = WEIR_REDIS_TEXT("k"), .limit = w->limit, .cost = 1 };
+        struct weir_redis_request request = { .items = &item,
+                                              .n = 1,
+                                              .timeout = 60 * WEIR_SECOND,
+                                              .id = { id, 3 },
+                                              .id_life = lives[i] };
+        id[2] = command[7] = (char)('0' + i);
+        assert_int_equal(weir_redis_take(w->redis, &request, &box.result), WEIR_REDIS_ANSWERED);
+        submit(w, &box, command);
+        await(&box, 1);
+        assert_in_range(box.integer, 30000 + lives[i] / WEIR_MILLISECOND, 160000);
+    }
+}
+
 /* All who ask share the connection: others would get no answer, or that of somebody else. */
 RACE_WITH(test_D1_commands_that_would_change_the_connection, start_world, end_world)
 {

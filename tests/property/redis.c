@@ -6,8 +6,8 @@
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give, draw and repay, with and without waiting, of one key or of all at
  * once; now and then the limit or its algorithm changes, or the clock steps back.  Some asks have
- * an id, and are repeated: the same answer, and nothing is charged.  No key expires before its state
- * is fresh.  In calm rounds the scripts leave nothing but repeats to the caller.
+ * an id, and are repeated: the same answer, and nothing is charged.  No key expires before its
+ * state is fresh.  In calm rounds the scripts leave nothing but repeats to the caller.
  *
  * Then several callers ask at once for one key, each script of theirs at a random turn: together
  * they get what they would have got one after the other.

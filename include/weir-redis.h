@@ -37,7 +37,8 @@ struct weir_redis_options {
     int64_t asks_max;      /* unanswered ones; more are undone at once; 0: 65536 */
 };
 
-/* Does not connect yet: Redis may be away.  The URL:
+/* Does not connect yet: Redis may be away.  A child of fork needs a client of its own: its parent's
+ * leaves all that it asks undone.  The URL:
  *
  *     redis://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/DB][?OPTION=VALUE&...]
  *     rediss://...                   the same with TLS

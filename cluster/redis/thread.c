@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/thread.h"
@@ -28,6 +29,7 @@ struct weir_redis {
     struct weir__redis_duty duty;
     pthread_t thread;
     pthread_mutex_t mutex;
+    pid_t pid;                             /* where the thread is */
     struct weir__redis_job *first, **last; /* under the mutex, as is `ending` */
     bool ending;
 };
@@ -201,6 +203,7 @@ int weir__redis_thread_create(struct weir_redis **out, const char *url,
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a client of Redis");
     r->last = &r->first;
     r->duty = *duty;
+    r->pid = getpid();
     code = weir__redis_drive_create(&r->drive, &o, error);
     pthread_mutex_init(&r->mutex, NULL);
     int number = code == WEIR_OK ? weir__thread_start(&r->thread, run, r) : 0;
@@ -223,9 +226,17 @@ int weir_redis_create(struct weir_redis **out, const char *url,
     return weir__redis_thread_create(out, url, options, &(struct weir__redis_duty){ 0 }, error);
 }
 
+/* In a child of fork: there is no thread, and what it waited for is its parent's. */
+static bool is_inherited(const struct weir_redis *r)
+{
+    return r->pid != getpid();
+}
+
+/* A child leaves everything as it is: sockets are in a set that its parent uses, and asks that are
+ * not answered yet are its parent's. */
 void weir_redis_destroy(struct weir_redis *r)
 {
-    if (!r)
+    if (!r || is_inherited(r))
         return;
     pthread_mutex_lock(&r->mutex);
     r->ending = true;
@@ -324,9 +335,24 @@ static void fill_ask(struct pending *p, const struct weir_redis_ask *ask)
     to->context = p;
 }
 
+static void refuse_all(struct weir_redis *r, struct weir__redis_job *first)
+{
+    struct weir__redis_client *client = weir__redis_drive_client(r->drive);
+
+    weir__redis_client_refuse(client, "a child of fork needs a client of its own");
+    for (struct weir__redis_job *job = first, *next; job; job = next) {
+        next = job->next;
+        job->begin(job, client, weir__clock_monotonic());
+    }
+}
+
 void weir__redis_thread_put_all(struct weir_redis *r, struct weir__redis_job *first,
                                 struct weir__redis_job *last)
 {
+    if (is_inherited(r)) {
+        refuse_all(r, first);
+        return;
+    }
     pthread_mutex_lock(&r->mutex);
     bool asleep = r->first == NULL;
     *r->last = first;

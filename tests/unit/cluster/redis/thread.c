@@ -4,7 +4,8 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "vectors/runner/redis-server.h"
@@ -275,6 +276,39 @@ RACE_WITH(test_D1_a_callback_comes_by_its_deadline, start_world, end_world)
     kill(w->server.pid, SIGCONT);
     assert_int_not_equal(box.result.outcome, WEIR_REDIS_ANSWERED);
     assert_true(box.result.why[0] != '\0');
+}
+
+/* It has no thread that would answer: what it asks is undone, and nobody waits. */
+static int be_child(struct world *w)
+{
+    struct box box = BOX, call = BOX;
+    struct weir_redis_item item = { .key = WEIR_REDIS_TEXT("k"), .limit = w->limit, .cost = 1 };
+    struct weir_redis_request request = { .items = &item, .n = 1, .timeout = 60 * WEIR_SECOND };
+
+    alarm(60);
+    weir_redis_decide(w->redis, WEIR_REDIS_TAKE, &request, decided, &box);
+    submit(w, &call, "INCR counter");
+    if (box.came != 1 || box.result.outcome != WEIR_REDIS_UNDONE || call.came != 1 ||
+        call.outcome != WEIR_REDIS_UNDONE || !strstr(call.text, "child of fork"))
+        return 1;
+    if (weir_redis_take(w->redis, &request, &box.result) != WEIR_REDIS_UNDONE)
+        return 2;
+    weir_redis_destroy(w->redis);
+    return 0;
+}
+
+TEST_WITH(test_D1_a_child_of_fork_gets_an_answer, start_world, end_world)
+{
+    struct world *w = *state;
+    int status = -1;
+
+    ask(w, true, WEIR_REDIS_TAKE, 1, 0); /* it is connected */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(be_child(w));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(ask(w, true, WEIR_REDIS_PEEK, 0, 0).decisions[0].remaining, 9);
 }
 
 RACE_WITH(test_D1_the_end_answers_all_callbacks, start_world, end_world)

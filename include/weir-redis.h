@@ -37,7 +37,8 @@ struct weir_redis_options {
     int64_t asks_max;      /* unanswered ones; more are undone at once; 0: 65536 */
 };
 
-/* Does not connect yet: Redis may be away.  The URL:
+/* Does not connect yet: Redis may be away.  A child of fork needs a client of its own: its parent's
+ * leaves all that it asks undone.  The URL:
  *
  *     redis://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/DB][?OPTION=VALUE&...]
  *     rediss://...                   the same with TLS
@@ -90,7 +91,7 @@ struct weir_redis_request {
     weir_time timeout; /* the answer comes by then, whatever Redis does */
     /* Makes a repeat harmless: a key of Redis, with the same {tag}, of this ask alone.  Then it is
      * sent again by itself if its answer was lost, and may be asked again if it is unknown.  The id
-     * is remembered for id_life; 0: 10 s.  No bytes: none */
+     * is remembered for timeout, of which a day counts, and id_life; 0: 10 s.  No bytes: none */
     struct weir_key id;
     weir_time id_life;
     struct weir_redis_draw draw;
@@ -247,15 +248,17 @@ struct weir_redis_answer {
     char why[120]; /* not answered: the reason */
 };
 
-/* Asks and waits.  Returns answer->outcome; free the answer in any case. */
+/* Asks and waits.  Returns answer->outcome; free the answer in any case.  All asks share the
+ * client's connections: a command that would change one for the others (MULTI, SELECT, SUBSCRIBE,
+ * AUTH ...) is undone, and one that waits in Redis (BLPOP, WAIT) makes others wait. */
 WEIR_API enum weir_redis_outcome weir_redis_call(struct weir_redis *redis,
                                                  const struct weir_redis_ask *ask,
                                                  struct weir_redis_answer *answer);
 WEIR_API void weir_redis_answer_free(struct weir_redis_answer *answer);
 
-/* Asks and goes on; the words are copied.  `done` is called once, in the client's thread (or, if
- * there is no memory, before this returns): it must not wait, and the answer is gone when it
- * returns. */
+/* Asks and goes on; the words are copied.  `done` is called once, in the client's thread (or before
+ * this returns, if it may not be asked or there is no memory): it must not wait, and the answer is
+ * gone when it returns. */
 WEIR_API void weir_redis_submit(struct weir_redis *redis, const struct weir_redis_ask *ask,
                                 void (*done)(void *context, const struct weir_redis_answer *answer),
                                 void *context);

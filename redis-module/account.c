@@ -77,7 +77,7 @@ void account_close(struct account *a)
  * while. */
 static long long expiry_of(const struct account *a, weir_time now)
 {
-    weir_time idle = weir_step_idle_at(&a->limit->plan, a->state);
+    weir_time idle = weir__account_idle_at(&a->limit->plan, a->state);
     weir_time life = idle <= now ? 0 : idle - now > LIFE_MAX ? LIFE_MAX : idle - now;
 
     if (module_test_clock >= 0)

@@ -153,7 +153,7 @@ def terms(numbers, head, at):
     """As script-words.c puts them: numbers with their sizes, the place behind the head, the
     account's format, the head."""
     return (b"".join(struct.pack("<q", n)[:size] for n, size in numbers) +
-            b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head)
+            b"%d\0<c%dI8Bi8\0%c" % (len(head) + at, len(head), len(head)) + head)
 
 
 def loads_of(redis, cell):

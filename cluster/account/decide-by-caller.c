@@ -161,7 +161,7 @@ static bool swap_words(struct weir__account_call *call, const struct reading *r,
 {
     const struct opened *o = &r->opened[i];
     const struct weir_plan *plan = call->items[i].plan;
-    weir_time idle = weir_step_idle_at(plan, o->state), life = idle - r->now;
+    weir_time idle = weir__account_idle_at(plan, o->state), life = idle - r->now;
     unsigned char *after = malloc(o->head.len + weir__account_state_max(plan));
     size_t len = o->head.len;
 

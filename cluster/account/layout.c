@@ -492,6 +492,17 @@ bool weir__account_was_cut(const struct weir_plan *plan, const void *state, cons
                        : window_was_cut(plan, state, &old, b + head);
 }
 
+weir_time weir__account_idle_at(const struct weir_plan *plan, const void *state)
+{
+    struct weir__window_state emptied;
+
+    if (kind_of(plan) != WINDOW)
+        return weir_step_idle_at(plan, state);
+    emptied = *(const struct weir__window_state *)state;
+    emptied.used = emptied.used > 0 ? emptied.used : 1;
+    return weir_step_idle_at(plan, &emptied);
+}
+
 enum weir__account_found weir__account_open(const struct weir_plan *plan,
                                             const struct weir__account_head *head, void *state,
                                             const void *bytes, size_t len, weir_time now)

@@ -83,6 +83,10 @@ enum weir__account_found weir__account_open(const struct weir_plan *plan,
                                             const struct weir__account_head *head, void *state,
                                             const void *bytes, size_t len, weir_time now);
 
+/* When the key may go.  A window that was emptied stays to its end: window.lua counts on in it, and
+ * leaves the expiry as it is. */
+weir_time weir__account_idle_at(const struct weir_plan *plan, const void *state);
+
 /* Whether the state is all that a smaller count leaves of a window or log in which more was used,
  * and nothing was taken since.  Such an account stays as it is: callers with the larger count,
  * beside whom this one asks, would find units in it again and again. */

@@ -13,11 +13,11 @@
 -- Times are microseconds by this server's clock.  Whatever is not usual (another limit, a clock
 -- that stepped back) is answered {now, the account}: the caller decides, and writes by swap.lua.
 -- All numbers are whole and below 2^53, where Lua is exact.
-local call, unpack = redis.call, struct.unpack
+local call, struct = redis.call, struct
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local key = KEYS[1]
-local price, capacity, rate, place, format, head = unpack('<I7I7I7ssBc0', ARGV[1])
+local price, capacity, rate, place, format, head = struct.unpack('<I7I7I7ssBc0', ARGV[1])
 local cell = (capacity - capacity % rate) / rate + 1 -- us in which a spent key drains
 local v = call('GET', key)
 local owed, since = 0, now % cell -- since: in this cell
@@ -27,9 +27,9 @@ if v then
   if #v ~= #head + 17 then
     return {now, v}
   end
-  local under, at, mark, was = unpack(format, v)
+  local under, at, mark, was = struct.unpack(format, v) -- nanoseconds would make `at` absurd
   local passed = now - at
-  if under ~= head or passed < 0 or (mark ~= 0 and mark ~= 32768) then
+  if under ~= head or passed < 0 or (mark ~= 0 and mark ~= 128) then
     return {now, v}
   end
   owed = was - passed * rate
@@ -41,7 +41,7 @@ end
 if owed + price > capacity then
   return owed < 2 ^ 53 and -1 - owed or {now, v}
 end
-local state = struct.pack('<I7I2i8', now, 32768, owed + price)
+local state = struct.pack('<I8Bi8', now, 128, owed + price)
 if keeps then
   call('SETRANGE', key, place, state) -- digits: Redis prints a number as floating point
 else

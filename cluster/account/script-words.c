@@ -253,11 +253,13 @@ static void add_bytes(struct numbers *to, const void *bytes, size_t len)
 }
 
 /* Where in the account the part is that changes, in digits; the account's format, which a script
- * takes it apart by; each ended by NUL.  The head, behind its length. */
+ * takes it apart by; each ended by NUL.  The head, behind its length.  Eight bytes and one are read
+ * faster than seven and two; of nanoseconds, of which these scripts know none, the lower byte then
+ * makes the time absurd. */
 static void add_head(struct numbers *to, const struct weir__account_head *head, size_t place)
 {
     char text[FORMAT_MAX];
-    int len = snprintf(text, sizeof(text), "%zu%c<c%zuI7I2i8%c%c", place, 0, head->len, 0,
+    int len = snprintf(text, sizeof(text), "%zu%c<c%zuI8Bi8%c%c", place, 0, head->len, 0,
                        (char)head->len);
 
     add_bytes(to, text, (size_t)len);

@@ -28,19 +28,20 @@ if v then
   if #v ~= #head + 17 then
     return {now, v}
   end
-  local under, ends, ns, used = unpack(format, v)
-  if under ~= head or ns ~= 0 or used < 0 or ends - now > far or ends > 2 ^ 53
-    or (now >= ends and used > count) then
+  local under, ends, ns, used = unpack(format, v) -- ns: the upper byte; the lower is in ends
+  local left = ends - now
+  if under ~= head or ns ~= 0 or used < 0 or left > far or ends > 2 ^ 53
+    or (left <= 0 and used > count) then
     return {now, v}
   end
-  if now < ends then
+  if left > 0 then
     if used + cost > count then
       return v .. t[1] .. '-' .. t[2]
     end
     local low = used % 256 + cost
     call('SETRANGE', key, place, -- its expiry stays
       low < 256 and string.char(low) or struct.pack('<i8', used + cost))
-    local brief = (ends - now) * (count + 1) + used
+    local brief = left * (count + 1) + used
     return brief < 2 ^ 52 and brief or v .. t[1] .. '+' .. t[2]
   end
 end

@@ -79,9 +79,9 @@ struct weir__redis_client {
     struct weir__redis_dues dues;
     struct weir__redis_map map;
     struct weir__redis_counts counts;
-    size_t probes; /* under way */
-    bool ending;
-    weir_time now; /* of the last call */
+    size_t probes;      /* under way */
+    const char *ending; /* why new asks are undone; NULL: they are not */
+    weir_time now;      /* of the last call */
 };
 
 /* client.c */

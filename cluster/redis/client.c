@@ -126,7 +126,7 @@ void weir__redis_client_ask(struct weir__redis_client *c, struct weir__redis_ask
     memset(&ask->own, 0, sizeof(ask->own));
     ask->own.due = ask->deadline;
     if (c->ending)
-        refusal.why = "the client is ending";
+        refusal.why = c->ending;
     else if (ask->words.failed)
         refusal.why = "there was no memory for it";
     else if (ask->deadline <= now)
@@ -332,11 +332,16 @@ int weir__redis_client_create(struct weir__redis_client **out,
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for a client of Redis");
 }
 
+void weir__redis_client_refuse(struct weir__redis_client *c, const char *why)
+{
+    c->ending = why;
+}
+
 void weir__redis_client_end(struct weir__redis_client *c)
 {
-    c->ending = true;
+    weir__redis_client_refuse(c, "the client is ending");
     while (c->dues.n > 0)
-        weir__redis_give_up(c, c->dues.heap[0], "the client is ending");
+        weir__redis_give_up(c, c->dues.heap[0], c->ending);
 }
 
 void weir__redis_client_destroy(struct weir__redis_client *c)

@@ -55,6 +55,8 @@ int weir__redis_client_create(struct weir__redis_client **out,
                               const struct weir__redis_options *options, struct weir_error *error);
 /* Asks that are not answered yet get an answer, and all others at once. */
 void weir__redis_client_end(struct weir__redis_client *client);
+/* From now on each ask is undone at once, for this reason, which must stay. */
+void weir__redis_client_refuse(struct weir__redis_client *client, const char *why);
 void weir__redis_client_destroy(struct weir__redis_client *client); /* ended first */
 
 void weir__redis_client_ask(struct weir__redis_client *client, struct weir__redis_ask *ask,

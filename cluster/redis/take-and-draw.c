@@ -8,6 +8,8 @@
 #include "cluster/redis/carry.h"
 #include "cluster/redis/thread.h"
 
+#define DAY (86400 * WEIR_SECOND)
+
 _Static_assert(WEIR_REDIS_ITEMS_MAX == WEIR__ACCOUNT_ITEMS_MAX, "as many as a script takes");
 
 struct weir_redis_limit {
@@ -98,6 +100,16 @@ static void begin(struct weir__redis_job *job, struct weir__redis_client *client
 
 /* ------------------------------------------------------------- requests ---- */
 
+/* Until its deadline an ask is sent again by itself, and then the caller may ask again: as long has
+ * its id to be known.  In ms; of a timeout a day counts. */
+static int64_t keep_of(const struct weir_redis_request *r)
+{
+    weir_time waits = r->timeout < 0 ? 0 : r->timeout < DAY ? r->timeout : DAY;
+
+    return weir__receipt_keep(r->id_life / WEIR_MILLISECOND + (r->id_life % WEIR_MILLISECOND > 0)) +
+           waits / WEIR_MILLISECOND;
+}
+
 static void fill_pending(struct pending *p, enum weir_redis_verb verb,
                          const struct weir_redis_request *r)
 {
@@ -110,7 +122,7 @@ static void fill_pending(struct pending *p, enum weir_redis_verb verb,
                   .n = r->n,
                   .near = weir__clock_real(),
                   .id = r->id,
-                  .keep = r->id_life / WEIR_MILLISECOND + (r->id_life % WEIR_MILLISECOND > 0),
+                  .keep = keep_of(r),
                   .demand = d->demand,
                   .draw = { .waiting = d->waiting,
                             .have = d->have,

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/thread.h"
@@ -27,6 +29,7 @@ struct weir_redis {
     struct weir__redis_duty duty;
     pthread_t thread;
     pthread_mutex_t mutex;
+    pid_t pid;                             /* where the thread is */
     struct weir__redis_job *first, **last; /* under the mutex, as is `ending` */
     bool ending;
 };
@@ -200,6 +203,7 @@ int weir__redis_thread_create(struct weir_redis **out, const char *url,
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a client of Redis");
     r->last = &r->first;
     r->duty = *duty;
+    r->pid = getpid();
     code = weir__redis_drive_create(&r->drive, &o, error);
     pthread_mutex_init(&r->mutex, NULL);
     int number = code == WEIR_OK ? weir__thread_start(&r->thread, run, r) : 0;
@@ -222,9 +226,17 @@ int weir_redis_create(struct weir_redis **out, const char *url,
     return weir__redis_thread_create(out, url, options, &(struct weir__redis_duty){ 0 }, error);
 }
 
+/* In a child of fork: there is no thread, and what it waited for is its parent's. */
+static bool is_inherited(const struct weir_redis *r)
+{
+    return r->pid != getpid();
+}
+
+/* A child leaves everything as it is: sockets are in a set that its parent uses, and asks that are
+ * not answered yet are its parent's. */
 void weir_redis_destroy(struct weir_redis *r)
 {
-    if (!r)
+    if (!r || is_inherited(r))
         return;
     pthread_mutex_lock(&r->mutex);
     r->ending = true;
@@ -234,6 +246,45 @@ void weir_redis_destroy(struct weir_redis *r)
     weir__redis_drive_destroy(r->drive);
     pthread_mutex_destroy(&r->mutex);
     free(r);
+}
+
+/* ------------------------------------------------------- what may be asked ---- */
+
+static bool is_word(const struct weir_key *word, const char *name)
+{
+    return word->len == strlen(name) && strncasecmp(word->bytes, name, word->len) == 0;
+}
+
+/* All who ask share the connections.  These would change one for the others, or have not one reply:
+ * then each of the others would get the answer of somebody else.  NULL: it is none of them. */
+static const char *problem_of(const struct weir_redis_ask *ask)
+{
+    static const char *const names[] = {
+        "ASKING",    "AUTH",         "DISCARD",     "EXEC",    "HELLO",        "MONITOR",
+        "MULTI",     "PSUBSCRIBE",   "PSYNC",       "QUIT",    "PUNSUBSCRIBE", "READONLY",
+        "READWRITE", "REPLCONF",     "RESET",       "SELECT",  "SSUBSCRIBE",   "SUBSCRIBE",
+        "SYNC",      "SUNSUBSCRIBE", "UNSUBSCRIBE", "UNWATCH", "WATCH",
+    };
+    static const char shared[] = "the connection is shared: such a command would change it";
+
+    if (ask->script)
+        return NULL;
+    if (ask->n == 0)
+        return "there is no command";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (is_word(&ask->words[0], names[i]))
+            return shared;
+    return ask->n > 1 && is_word(&ask->words[0], "CLIENT") && is_word(&ask->words[1], "REPLY")
+               ? shared
+               : NULL;
+}
+
+static struct weir_redis_answer undone(const char *why)
+{
+    struct weir_redis_answer answer = { .outcome = WEIR_REDIS_UNDONE };
+
+    snprintf(answer.why, sizeof(answer.why), "%s", why);
+    return answer;
 }
 
 /* ----------------------------------------------------------------- asking ---- */
@@ -284,9 +335,24 @@ static void fill_ask(struct pending *p, const struct weir_redis_ask *ask)
     to->context = p;
 }
 
+static void refuse_all(struct weir_redis *r, struct weir__redis_job *first)
+{
+    struct weir__redis_client *client = weir__redis_drive_client(r->drive);
+
+    weir__redis_client_refuse(client, "a child of fork needs a client of its own");
+    for (struct weir__redis_job *job = first, *next; job; job = next) {
+        next = job->next;
+        job->begin(job, client, weir__clock_monotonic());
+    }
+}
+
 void weir__redis_thread_put_all(struct weir_redis *r, struct weir__redis_job *first,
                                 struct weir__redis_job *last)
 {
+    if (is_inherited(r)) {
+        refuse_all(r, first);
+        return;
+    }
     pthread_mutex_lock(&r->mutex);
     bool asleep = r->first == NULL;
     *r->last = first;
@@ -306,7 +372,12 @@ enum weir_redis_outcome weir_redis_call(struct weir_redis *r, const struct weir_
                                         struct weir_redis_answer *answer)
 {
     struct pending p = { .answer = answer };
+    const char *problem = problem_of(ask);
 
+    if (problem) {
+        *answer = undone(problem);
+        return answer->outcome;
+    }
     fill_ask(&p, ask);
     p.ask.done = copy_over;
     weir__redis_thread_put(r, &p.job);
@@ -319,11 +390,11 @@ void weir_redis_submit(struct weir_redis *r, const struct weir_redis_ask *ask,
                        void (*done)(void *context, const struct weir_redis_answer *answer),
                        void *context)
 {
-    struct pending *p = calloc(1, sizeof(*p));
+    const char *problem = problem_of(ask);
+    struct pending *p = problem ? NULL : calloc(1, sizeof(*p));
 
     if (!p) {
-        struct weir_redis_answer none = { .outcome = WEIR_REDIS_UNDONE,
-                                          .why = "there was no memory for it" };
+        struct weir_redis_answer none = undone(problem ? problem : "there was no memory for it");
         done(context, &none);
         return;
     }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "algo/algo.h"
 #include "base/base.h"
 #include "cluster/redis/trouble.h"
 #include "server/base/complain.h"
@@ -82,7 +83,9 @@ int weir__take_redis(const struct weir__take_redis *t, struct weir_decision *out
 
     if (weir_plan_create(&plan, &t->limit, &error) != WEIR_OK)
         return weir__complain(t->command, "--limit: %s", error.text);
-    int code = ask_redis(t, plan, out);
+    int code = weir__plan_check_redis(plan, &error) == WEIR_OK
+                   ? ask_redis(t, plan, out)
+                   : weir__complain(t->command, "--limit: %s", error.text);
     weir_plan_destroy(plan);
     return code;
 }

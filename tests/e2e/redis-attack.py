@@ -4,6 +4,7 @@ harm: replies that are none, absurd numbers, a byte at a time, without end; many
 every byte.  Each ask is answered once and in time, memory and descriptors stay bounded, and no
 password is shown."""
 import contextlib
+import itertools
 import os
 import random
 import socket
@@ -28,7 +29,7 @@ class Fake:
         self.answer, self.greets, self.ending = answer, greets, False
         self.cluster = cluster
         self.port, self.listeners = 0, []
-        self.open, self.most = 0, 0
+        self.open, self.most, self.total = 0, 0, 0
         self.lock = threading.Lock()
         for i in range(hosts):
             listener = socket.create_server(("127.0.0.%d" % (i + 1), self.port), backlog=128)
@@ -46,6 +47,7 @@ class Fake:
         with self.lock:
             self.open += 1
             self.most = max(self.most, self.open)
+            self.total += 1
         with contextlib.suppress(OSError, ValueError):
             with s, s.makefile("rb") as lines:
                 while not self.ending:
@@ -189,6 +191,20 @@ def test_D1_many_restarts(program):
         assert open_now < 40, (restarts, open_now)
         assert result.good > 0, (restarts, result.tally)
         assert load(program, url(r), timeout=LONG_MS).undone == 0
+
+
+def test_D1_hundreds_of_connections(program):
+    """Each ends after two replies, and looks up the host's name: nothing of them is left."""
+    commands = itertools.count()
+    with Fake(lambda words: None if next(commands) % 3 == 2 else b":1\r\n") as fake:
+        there = "redis://localhost:%d" % fake.port
+        with Load(program, there, 600, timeout=LONG_MS) as result:
+            until("it has connected often", lambda: fake.total > (20000 if LONG else 600), 120)
+            pid = result.process.pid
+            left = descriptors(pid), len(os.listdir("/proc/%d/task" % pid))
+            result.end()
+        assert left[0] < 40 and left[1] < 20, left
+        assert result.good > 200 and result.undone == 0, result.tally
 
 
 def test_D1_passwords_are_not_shown(program):

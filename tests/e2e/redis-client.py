@@ -92,6 +92,8 @@ def test_D1_take_peek_give(program):
         assert code == 2 and "WRONGTYPE" in said and "answer" not in said, said
         assert weir("take", "--redis", "", "--limit", "3/1h", "bob", WEIR_REDIS=url(r))[1] == 0
         assert r("EXISTS", "weir:{n:ann}", "weir:{token-bucket 3/1h:bob}") == 2
+        said, code = run("take", "--limit", "sliding-log 100000/1h")
+        assert code == 2 and said.startswith("weir take: --limit: in Redis a key has"), said
         assert run("take", "--limit", "3/1h", "--now", "5")[1] == 2
         assert run("take", "--limit", "3/1h", "--table", "x")[1] == 2
     said, code = run("take", "--limit", "3/1h")

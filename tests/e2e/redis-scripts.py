@@ -33,7 +33,7 @@ def head_of(r, limit, state):
 
 def head_terms(head, at):
     """The place behind the head, in digits, the account's format, and the head."""
-    return b"%d\0<c%dI7I2i8\0%c" % (len(head) + at, len(head), len(head)) + head
+    return b"%d\0<c%dI8Bi8\0%c" % (len(head) + at, len(head), len(head)) + head
 
 
 def short(n, size=7):
@@ -88,6 +88,18 @@ def test_D1_no_key_is_left_without_expiry(module):
                 if name != "window" or reset > 1000:  # unless the hour has just ended
                     assert granted == (i < 10), (name, i)
                 assert life >= reset, (name, i, life, reset)
+
+
+def test_D1_an_emptied_window_keeps_its_expiry(module):
+    """The script counts on in it, and leaves the expiry as it is."""
+    limit = "fixed-window 10/1000d"
+    with Redis(module) as r:
+        terms = window_terms(head_of(r, limit, 17), 10, 24000 * HOUR)
+        r.ok("WEIR.TAKE", "k", limit, "COST", 2)
+        r.ok("WEIR.GIVE", "k", limit, "COST", 2)
+        assert r("EVAL", text_of("window"), 1, "k", terms) > 0
+        assert r("PTTL", "k") > 1000
+        assert r("WEIR.PEEK", "k", limit, "COST", 0)[2] == 9
 
 
 def test_scripts_and_module_share_keys(module):

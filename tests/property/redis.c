@@ -5,9 +5,9 @@
  *
  * Each round has a random limit for each of a few keys, and some hundred asks in whole
  * microseconds: take, peek, give, draw and repay, with and without waiting, of one key or of all at
- * once; now and then the limit changes, or the clock steps back.  Some asks have an id, and are
- * repeated: the same answer, and nothing is charged.  In calm rounds nothing unusual happens, and
- * the scripts leave nothing but repeats to the caller.
+ * once; now and then the limit or its algorithm changes, or the clock steps back.  Some asks have
+ * an id, and are repeated: the same answer, and nothing is charged.  No key expires before its
+ * state is fresh.  In calm rounds the scripts leave nothing but repeats to the caller.
  *
  * Then several callers ask at once for one key, each script of theirs at a random turn: together
  * they get what they would have got one after the other.
@@ -29,6 +29,8 @@
 #define KEYS  3
 #define STEPS 150
 
+#define CENTURY_MS ((int64_t)100 * 365 * 86400 * 1000)
+
 static int step;
 static struct redis_server server;
 static struct redis_scripts scripts;
@@ -42,7 +44,8 @@ static struct account {
     struct weir_plan plan, before; /* before: under which the state was written */
     void *state;
     struct weir__demand demand;
-    weir_time drawn_at; /* its last draw */
+    weir_time drawn_at;  /* its last draw */
+    weir_time expiry_at; /* of the key */
     bool there, moved;
 } accounts[KEYS];
 
@@ -107,7 +110,7 @@ static void open_accounts(void)
 
 static void change_limit(struct account *a)
 {
-    set_limit(a, kind_of(a));
+    set_limit(a, one_in(2) ? kind_of(a) : int_between(0, 9));
     a->moved = a->there && !weir__limit_equal(&a->plan.limit, &a->before.limit);
     if (!a->there) {
         free(a->state);
@@ -116,11 +119,19 @@ static void change_limit(struct account *a)
     }
 }
 
+/* Another algorithm begins anew, and leaves the account as it is until it takes something. */
+static bool is_other(const struct account *a)
+{
+    return a->there && a->before.algo != a->plan.algo;
+}
+
 /* The bare state under the present limit: a copy. */
 static void *state_now(const struct account *a)
 {
     void *state = calloc(1, a->plan.state_size);
 
+    if (is_other(a))
+        return state;
     if (a->moved)
         weir_step_change(&a->before, &a->plan, a->state, state, now);
     else
@@ -145,7 +156,7 @@ static bool is_cut(const struct account *a, const void *state)
     const struct weir__window_state *s = state, *before = a->state;
     const struct log_words *log = state, *log_before = a->state;
 
-    if (!a->moved)
+    if (!a->moved || is_other(a))
         return false;
     if (a->plan.algo == &weir__sliding_log)
         return log->newest == log_before->newest && log->used == a->plan.limit.count &&
@@ -156,6 +167,10 @@ static bool is_cut(const struct account *a, const void *state)
 
 static void keep(struct account *a, void *state)
 {
+    if (is_other(a) && is_zero(state, a->plan.state_size)) {
+        free(state);
+        return;
+    }
     if (is_cut(a, state)) {
         free(state);
         return;
@@ -208,10 +223,10 @@ static void ask_bare(struct asked *q)
                     ? 0
                     : weir__draw_repay(&a->plan, states[i], &a->demand,
                                        &(struct weir__repay){ q->asks[0].cost, q->drawn_at }, now);
-        else if (q->verb == WEIR__ACCOUNT_GIVE && a->there)
+        else if (q->verb == WEIR__ACCOUNT_GIVE && a->there && !is_other(a))
             weir_step_give(&a->plan, states[i], &q->asks[i]);
         else if (q->verb == WEIR__ACCOUNT_TAKE && (granted || !q->bare[i].allowed) &&
-                 !(a->moved && q->asks[i].cost == 0))
+                 !(a->moved && !is_other(a) && q->asks[i].cost == 0))
             weir_step(&a->plan, states[i], &q->asks[i], &q->bare[i]);
         keep(a, states[i]);
     }
@@ -272,16 +287,21 @@ static void ask_scripts(struct asked *q)
     weir__account_free(&call);
 }
 
-static void set_module_clock(void)
+static struct resp_answer command(const char *const *words)
 {
-    char clock[24];
     struct resp_answer answer;
     struct weir_error error = { 0 };
 
+    check(resp_client_ask(server.client, words, &answer, &error), &error);
+    return answer;
+}
+
+static void set_module_clock(void)
+{
+    char clock[24];
+
     snprintf(clock, sizeof(clock), "%" PRId64, now);
-    check(resp_client_ask(server.client, (const char *const[]){ "WEIR.CLOCK", clock, NULL },
-                          &answer, &error),
-          &error);
+    command((const char *const[]){ "WEIR.CLOCK", clock, NULL });
 }
 
 /* Words as texts. */
@@ -334,8 +354,6 @@ static void ask_module(struct asked *q)
                                          "WEIR.REPAY" };
     struct account *a = &accounts[q->first];
     struct words w = { .n = 0 };
-    struct resp_answer answer;
-    struct weir_error error = { 0 };
     struct weir_decision *d = &q->redis[0];
 
     set_module_clock();
@@ -353,7 +371,7 @@ static void ask_module(struct asked *q)
         add_word(&w, "ID");
         add_word(&w, q->id);
     }
-    check(resp_client_ask(server.client, w.at, &answer, &error), &error);
+    const struct resp_answer answer = command(w.at);
     q->redis_units = answer.numbers[0];
     if (q->verb == WEIR__ACCOUNT_REPAY)
         return;
@@ -518,13 +536,34 @@ static void pass_time(const struct asked *q)
     now = now < 0 ? 0 : now - now % WEIR_MICROSECOND;
 }
 
+/* A key lives until its state equals a fresh one, or for a century.  Scripts give it seconds for
+ * milliseconds here, and the module an hour more.  An expiry that was seen is taken away: only one
+ * that is set anew is seen again. */
+static void check_expiry(struct account *a, bool by_module)
+{
+    weir_time idle = weir__account_idle_at(&a->before, a->state);
+    int64_t left = command((const char *const[]){ "PTTL", a->name, NULL }).numbers[0];
+
+    if (left >= 0)
+        a->expiry_at = by_module || left / 1000 >= CENTURY_MS
+                           ? idle
+                           : now + (left + 999) / 1000 * WEIR_MILLISECOND;
+    if (left != -2 && idle > now && a->expiry_at < idle)
+        stop("the key expires before its state is fresh");
+    command((const char *const[]){ "PERSIST", a->name, NULL });
+}
+
 static void ask_redis(struct asked *q)
 {
-    if (q->n == 1 && one_in(2))
+    bool by_module = q->n == 1 && one_in(2);
+
+    if (by_module)
         ask_module(q);
     else
         ask_scripts(q);
     compare(q);
+    for (int i = 0; i < q->n; i++)
+        check_expiry(&accounts[q->first + i], by_module);
 }
 
 /* There is a receipt. */
@@ -596,17 +635,18 @@ static void run_callers(struct weir__account_call calls[CALLERS])
     }
 }
 
-static void race(void)
+static void walk_and_race(void)
 {
     struct account *a = &accounts[0];
     struct weir__account_item items[CALLERS];
     struct weir__account_call calls[CALLERS];
     struct weir_decision bare[CALLERS], redis[CALLERS];
     struct weir_error error = { 0 };
-    struct weir_ask ask = { .now = now,
-                            .cost = between(1, 2),
+    struct weir_ask ask = { .cost = between(1, 2),
                             .wait_max = one_in(2) ? 0 : between(0, 9000000) * WEIR_MICROSECOND };
 
+    walk();
+    ask.now = now;
     asked = NULL;
     snprintf(a->name, sizeof(a->name), "race-%" PRIu64, seed_of_round);
     set_limit(a, int_between(0, 9));
@@ -634,12 +674,6 @@ static void race(void)
             stop("callers at once get something else than one by one");
         }
     free(state);
-}
-
-static void walk_and_race(void)
-{
-    walk();
-    race();
 }
 
 int main(int argc, char **argv)

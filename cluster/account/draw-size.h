@@ -54,6 +54,7 @@ struct weir__draw_terms {
     weir_time pace;    /* between draws of a busy key */
     int64_t epoch;     /* us: demand is counted in these */
     int64_t due;       /* thousandths of a unit that the limit lets pass in a pace */
+    int64_t least;     /* thousandths of a unit: with less left the account is spent */
     int shift;         /* demand is counted in 2^shift units: 0 but for very fast limits */
     bool window;
     bool exact; /* nothing is drawn ahead: only for asks that wait */

@@ -336,22 +336,33 @@ static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key 
         *average += (took - *average) / 8;
 }
 
+/* Less than one ask comes in a horizon: a command for each is what they cost, and an ask that would
+ * pass by now had better be sent. */
+static bool is_cold(const struct weir__fleet_key *k)
+{
+    return weir__fleet_coming(k->limit, &k->rate) < 1;
+}
+
+/* A busy key draws again by itself, and is closed until that is answered. */
 static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
                        const struct weir__fleet_answer *a, weir_time now)
 {
     const struct weir__drawn *drawn = &a->drawn;
+    weir_time retry = weir__int_least(weir__int_most(0, a->retry), k->limit->terms.life);
+    bool cold = is_cold(k);
 
     k->spent = drawn->spent;
     if (!drawn->spent)
         return;
     f->counts.spent++;
-    k->draw_at = k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f));
+    k->draw_at = now;
+    if (drawn->units > 0 || !cold)
+        k->draw_at =
+            weir__int_most(now, k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f)));
     if (drawn->units == 0)
-        k->draw_at = weir__int_most(
-            k->draw_at, weir__fleet_later(now, weir__int_least(weir__int_most(0, a->retry),
-                                                               k->limit->terms.life)));
-    k->draw_at = weir__int_most(k->draw_at, now);
-    k->closed_until = weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
+        k->draw_at = weir__int_most(k->draw_at, weir__fleet_later(now, retry));
+    k->closed_until =
+        cold ? k->draw_at : weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
 }
 
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks

@@ -235,6 +235,15 @@ TEST(test_all_pass_below_the_limit)
         }
 }
 
+static double more_than_one_limiter(const struct story *s)
+{
+    const struct outcome *o = run(s);
+
+    ask_one_limiter(s);
+    return (double)(o->refused + o->late + o->alone) - (double)s->n +
+           passed(s, NULL, -1, 0, s->length);
+}
+
 /* Asks come by chance, so a limiter on one host refuses some of them too.  A fleet refuses hardly
  * more: an ask comes to the account a trip later, and a spent one is not asked for a moment. */
 static void refuse_hardly_more(const char *limit, weir_time length, weir_time trip)
@@ -249,10 +258,7 @@ static void refuse_hardly_more(const char *limit, weir_time length, weir_time tr
             s.trip = trip;
             s.patience += 10 * trip;
             ask_for(&s, loads[l / 2], uneven ? 0.9 : 1.0 / nodes[n]);
-            const struct outcome *o = run(&s);
-            ask_one_limiter(&s);
-            double more = (double)(o->refused + o->late + o->alone) - (double)s.n +
-                          passed(&s, NULL, -1, 0, s.length);
+            double more = more_than_one_limiter(&s);
             if (more > 0)
                 print_message("%-24s %.2f ms, %d nodes%s, load %.1f: %.0f of %d more\n", limit,
                               (double)trip / 1e6, nodes[n], uneven ? ", uneven" : "", loads[l / 2],
@@ -278,6 +284,31 @@ TEST(test_below_the_limit_hardly_more_are_refused_than_by_one_limiter)
 
     for (size_t r = 0; r < COUNT_OF(rows); r++)
         refuse_hardly_more(rows[r].limit, rows[r].length, 250 * US);
+}
+
+/* A burst that is full again in 10 to 50 ms is nearly spent most of the time. */
+TEST(test_below_the_limit_hardly_more_are_refused_with_a_small_burst)
+{
+    static const struct {
+        const char *limit;
+        double most; /* of the asks */
+    } rows[] = {
+        { "token-bucket 50/1s burst 2", 0.004 }, { "gcra 100/1s burst 5", 0.006 },
+        { "gcra 200/1s burst 6", 0.02 },         { "gcra 300/1s burst 3", 0.03 },
+        { "gcra 300/1s burst 9", 0.003 },        { "gcra 1000/1s burst 10", 0.003 },
+    };
+
+    for (size_t r = 0; r < COUNT_OF(rows); r++)
+        for (int nodes = 1; nodes <= 8; nodes *= 2)
+            for (int uneven = 0; uneven <= 1; uneven++) {
+                double load = 0.75 + 0.15 * uneven, rate = per_second(rows[r].limit);
+                struct story s = story_of(rows[r].limit, nodes, (weir_time)(3000 / rate * 1e9));
+                ask_for(&s, load, uneven ? 0.9 : 1.0 / nodes);
+                double more = more_than_one_limiter(&s);
+                print_message("%-26s %d nodes%s, load %.2f: %.0f of %d more\n", rows[r].limit,
+                              nodes, uneven ? ", uneven" : "", load, more, (int)s.n);
+                assert_true(more <= 2 || more <= rows[r].most * (double)s.n);
+            }
 }
 
 /* A round trip may take longer than draws look ahead.  Asks that wait get half of what is left, so

@@ -296,6 +296,18 @@ void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int6
     repay_lots(f, k, units);
 }
 
+/* Units that another process has drawn are lost. */
+void weir__fleet_make_room(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (!f->exact) {
+        weir__fleet_pay_back(f, k, INT64_MAX, now);
+        return;
+    }
+    weir__fleet_look(f, k, now);
+    f->ops->take_out(f->world, k, INT64_MAX, now);
+    weir__fleet_look_over(f, k, now);
+}
+
 /* The oldest units are spent first.  An empty purse may be closed: it is opened. */
 void weir__fleet_reset(struct weir__fleet *f, struct weir__fleet_key *k, weir_time at,
                        weir_time now)
@@ -367,9 +379,9 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
 
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
  * that waited then, and for nobody else: newcomers may belong to another window.  What is left goes
- * back to its window; a meter has regained it by itself meanwhile. */
+ * back to its window; a meter has regained it by itself meanwhile.  True: units came too late. */
 static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
-                 weir_time now, int64_t *put)
+                 weir_time now)
 {
     weir_time life = k->limit->terms.life, lasts = weir__int_least(life, drawn->life);
     weir_time sent = weir__int_least(k->sent_first, now); /* the clock may have stepped back */
@@ -378,6 +390,8 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     int64_t waiting = k->first != NULL ? k->draw.waiting : 0; /* else all were answered alone */
     int64_t units = late ? weir__int_least(drawn->units, waiting) : drawn->units;
 
+    if (units > 0 && late)
+        weir__fleet_make_room(f, k, now);
     if (units > 0)
         f->ops->fill(f->world, k, units, late ? now : weir__int_most(0, sent + lasts - life), now);
     if (units > 0 && !late) {
@@ -388,8 +402,7 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     f->counts.units_drawn += (uint64_t)drawn->units;
     if (units < drawn->units && k->limit->terms.window)
         weir__fleet_repay(f, k, &(struct weir__repay){ drawn->units - units, drawn->at });
-    *put = units;
-    return late;
+    return late && units > 0;
 }
 
 /* A meter regains it evenly; a window has it until it ends. */
@@ -437,14 +450,12 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (drawn->spent && drawn->units < k->draw.need)
         k->refused_at = now;
     note_spent(f, k, answer, now);
-    int64_t put;
-    bool late = fill(f, k, drawn, now, &put);
-    int64_t kept = weir__fleet_serve(f, k, late ? drawn : NULL, now);
-    if (!late && k->limit->terms.exact)
-        weir__fleet_pay_back(f, k, k->seen - kept, now);
-    if (late) {
-        f->ops->take_out(f->world, k, weir__int_least(put, k->seen), now);
-        weir__fleet_look_over(f, k, now);
+    if (fill(f, k, drawn, now)) {
+        weir__fleet_serve_late(f, k, drawn, now);
+    } else {
+        int64_t kept = weir__fleet_serve(f, k, now);
+        if (k->limit->terms.exact)
+            weir__fleet_pay_back(f, k, k->seen - kept, now);
     }
     if (k->spent) {
         weir__fleet_refuse_all(f, k, now);

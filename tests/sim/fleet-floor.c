@@ -293,7 +293,7 @@ TEST(test_below_the_limit_hardly_more_are_refused_with_a_small_burst)
         const char *limit;
         double most; /* of the asks */
     } rows[] = {
-        { "token-bucket 50/1s burst 2", 0.004 }, { "gcra 100/1s burst 5", 0.006 },
+        { "token-bucket 50/1s burst 2", 0.004 }, { "gcra 100/1s burst 5", 0.008 },
         { "gcra 200/1s burst 6", 0.02 },         { "gcra 300/1s burst 3", 0.03 },
         { "gcra 300/1s burst 9", 0.003 },        { "gcra 1000/1s burst 10", 0.003 },
     };

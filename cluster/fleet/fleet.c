@@ -337,11 +337,14 @@ static uint32_t chance(struct weir__fleet *f)
 }
 
 /* After a repeat nobody knows which one was answered.  The first, if the way takes longer than the
- * patience: that must be learnt, but not from one outage. */
+ * patience: that must be learnt, but not from one outage.  Nothing is learnt of the way from an
+ * answer for which the shard would count as away. */
 static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
 {
     weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent_first;
 
+    if (took > SILENCE * f->patience)
+        return;
     if (k->repeats > 0 && took > *average)
         *average = weir__int_least(took, 2 * weir__int_most(*average, f->patience));
     else if (took >= 0)

@@ -32,6 +32,7 @@ enum event_kind {
     EVENT_COPY,   /* a replica has everything up to here */
     EVENT_FAIL,   /* Redis fails over to the replica; its clock is ahead by `span` */
     EVENT_STEP,   /* the node's clock steps by `span` */
+    EVENT_STALL,  /* the node stands still for `span`: nobody asks it, and letters wait */
     EVENT_RETIRE, /* the node ends, and pays back; begins anew after `span` */
     EVENTS
 };

@@ -374,6 +374,26 @@ TEST(test_a_long_way_is_learnt)
     end();
 }
 
+/* A Redis that comes and goes is as near as before: a lost draw is sent again as soon. */
+TEST(test_D5_outages_are_no_long_way)
+{
+    struct weir__fleet_wait a;
+    weir_time now = NOW;
+
+    begin(16, 0);
+    for (int i = 0; i < 8; i++, now += S) {
+        wait_of(&a, 1, 0, now);
+        weir__fleet_turn(fleet, now + 30 * MS);
+        answer(0, 1, false, now + 900 * MS);
+        take_out(NULL, key(0), 1, now + 900 * MS);
+    }
+    uint64_t repeats = weir__fleet_counts(fleet).repeats;
+    wait_of(&a, 1, 0, now);
+    weir__fleet_turn(fleet, now + 25 * MS);
+    assert_int_equal(weir__fleet_counts(fleet).repeats, repeats + 1);
+    end();
+}
+
 TEST(test_all_nodes_go_back_together)
 {
     struct weir__fleet_wait a;

@@ -61,8 +61,8 @@ void weir__fleet_look_over(struct weir__fleet *fleet, struct weir__fleet_key *ke
 bool weir__fleet_draw(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 void weir__fleet_pay_back(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t most,
                           weir_time now);
-/* Before late units are laid into the purse: an ask takes the oldest first, and would leave these in
- * the place of others, to be spent in a window that they are not of. */
+/* Before late units are laid into the purse: an ask takes the oldest first, and would leave these
+ * in the place of others, to be spent in a window that they are not of. */
 void weir__fleet_make_room(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* These units, which are not in the purse. */
 void weir__fleet_repay(struct weir__fleet *fleet, struct weir__fleet_key *key,

@@ -331,6 +331,33 @@ TEST(test_below_the_limit_hardly_more_are_refused_far_from_redis)
             refuse_hardly_more(rows[r].limit, rows[r].length, trips[t]);
 }
 
+/* One of four nodes is 10 to 50 ms from Redis and back, the others half of one.  Below the limit it
+ * loses hardly anything.  By twice the demand the others take what it comes for too late; the limit
+ * is used all the same. */
+TEST(test_one_node_is_far_from_redis)
+{
+    static const char *const limits[] = { "gcra 8000/1s burst 2000", "token-bucket 2000/1s",
+                                          "token-bucket 100/1s",     "fixed-window 500/1s",
+                                          "gcra 1000/1s burst 100",  "token-bucket 20/1s" };
+
+    for (size_t l = 0; l < COUNT_OF(limits); l++)
+        for (weir_time far = 5 * MS; far <= 25 * MS; far *= 5)
+            for (int high = 0; high <= 1; high++) {
+                struct story s = story_of(limits[l], 4, 11 * S);
+                s.far = far;
+                s.patience = 20 * MS + 4 * far;
+                ask_for(&s, high ? 2 : 0.8, 0.25);
+                const struct outcome *o = run(&s);
+                double part = least_part(&s, o, S, s.length);
+                double granted = (double)o->granted[0] / (double)o->asked[0];
+                print_message("%-24s %d ms, %s: %.3f of the limit, %.3f of its part, %.3f of its "
+                              "asks\n",
+                              limits[l], (int)(2 * far / MS), high ? "twice" : "0.8",
+                              used(&s, o, S), part, granted);
+                assert_true(high ? used(&s, o, S) >= 0.98 : granted >= 0.985);
+            }
+}
+
 /* ---------------------------------------------------------------- fairness ---- */
 
 struct fairness {

@@ -53,6 +53,7 @@ struct story {
     int nodes, n_limits, keys;
     const char *limits[LIMITS_MAX];
     weir_time length, trip, patience; /* of the world; one way to Redis; until a waiter gives up */
+    weir_time far;                    /* the way of the first node, if it is another */
     weir_time command;                /* Redis is busy for this long with each */
     weir_time counted_from;           /* commands, and asks alone and late */
     struct event *events;             /* in their order */

@@ -116,7 +116,8 @@ static struct story invent(uint64_t seed, struct aim *aim)
     }
     put_in_order(&s);
     s.share = (s.n_limits == 1 || s.nodes < 8) && one_in(2);
-    *aim = (struct aim){ factor >= 2 && s.trip <= 500 * US ? over + HEAL : 0, 0 };
+    s.far = one_in(8) ? between(1, 60) * MS : 0;
+    *aim = (struct aim){ factor >= 2 && s.trip <= 500 * US && s.far == 0 ? over + HEAL : 0, 0 };
     return s;
 }
 

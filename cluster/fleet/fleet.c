@@ -167,14 +167,16 @@ static weir_time next_look(const struct weir__fleet *f, const struct weir__fleet
     return span > pace ? pace : weir__int_most((weir_time)span, pace / LOOKS_PER_PACE);
 }
 
-/* Longer after each repeat, but no longer than the silence after which a shard is away: one that
- * has come back meanwhile answers at once. */
+/* Four round trips, or one and the silence after which a shard is away: what was learnt of the way may
+ * be wrong.  Longer after each repeat, but no longer than that silence: one that has come back
+ * meanwhile answers at once. */
 static weir_time patience(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {
-    weir_time first = weir__int_most(f->patience, 4 * f->shards[k->shard].round_trip);
+    weir_time way = f->shards[k->shard].round_trip, silence = SILENCE * f->patience;
+    weir_time first = weir__int_most(f->patience, weir__int_least(4 * way, way + silence));
 
     return weir__int_least(first << weir__int_least(k->repeats, REPEATS),
-                           weir__int_most(first, SILENCE * f->patience));
+                           weir__int_most(first, silence));
 }
 
 void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -337,13 +339,13 @@ static uint32_t chance(struct weir__fleet *f)
 }
 
 /* After a repeat nobody knows which one was answered.  The first, if the way takes longer than the
- * patience: that must be learnt, but not from one outage.  Nothing is learnt of the way from an
- * answer for which the shard would count as away. */
+ * patience: that must be learnt, but not from one outage, nor from many: such a way is too long for
+ * any draw. */
 static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
 {
     weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent_first;
 
-    if (took > SILENCE * f->patience)
+    if (took > 2 * SILENCE * f->patience)
         return;
     if (k->repeats > 0 && took > *average)
         *average = weir__int_least(took, 2 * weir__int_most(*average, f->patience));

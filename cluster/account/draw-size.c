@@ -61,6 +61,7 @@ struct weir__draw_terms weir__draw_terms(const struct weir_plan *plan)
                       (weir__i128)plan->limit.count * t.pace % weir__window_longest(plan) * 1000 /
                           weir__window_longest(plan),
                   DUE_MAX);
+    t.least = weir__int_least(t.due, small((weir__i128)plan->most * 1000 / 16, DUE_MAX));
     t.shift = shift_of(plan);
     t.exact = is_exact(plan, t.life, t.horizon);
     return t;
@@ -78,7 +79,7 @@ struct weir__draw_numbers weir__draw_numbers(const struct weir__draw_terms *t,
         .epoch = t->epoch,
         .refill = t->due * 9 / 10,
         .of_left = t->window ? 500 : 250,
-        .least_left = t->window ? 1000 : weir__int_most(1000, t->due),
+        .least_left = t->window ? 1000 : weir__int_most(1000, t->least),
     };
     weir__i128 coming =
         (weir__i128)weir__int_most(0, draw->slow) * t->horizon / (1000 * WEIR_SECOND);

@@ -30,7 +30,7 @@ int weir__fleet_limit_make(struct weir__fleet_limit *out, const struct weir_plan
         return code;
     l.slow_span = 2 * l.terms.horizon;
     l.fast_span = weir__int_least(l.slow_span, FAST_MOST);
-    l.pause_most = l.terms.window ? WEIR_NEVER : fill_time(plan) / 2;
+    l.pause_most = l.terms.window ? WEIR_NEVER : fill_time(plan) / 3;
     *out = l;
     return WEIR_OK;
 }

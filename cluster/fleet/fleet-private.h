@@ -61,6 +61,9 @@ void weir__fleet_look_over(struct weir__fleet *fleet, struct weir__fleet_key *ke
 bool weir__fleet_draw(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 void weir__fleet_pay_back(struct weir__fleet *fleet, struct weir__fleet_key *key, int64_t most,
                           weir_time now);
+/* Before late units are laid into the purse: an ask takes the oldest first, and would leave these
+ * in the place of others, to be spent in a window that they are not of. */
+void weir__fleet_make_room(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* These units, which are not in the purse. */
 void weir__fleet_repay(struct weir__fleet *fleet, struct weir__fleet_key *key,
                        const struct weir__repay *back);
@@ -73,10 +76,11 @@ void weir__fleet_probe(struct weir__fleet *fleet, struct weir__fleet_key *key, w
 void weir__fleet_plan(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 
 /* waiting-asks.c -- Units have come: asks that wait take, in order.  Returns the units in the purse
- * for asks that lack something elsewhere.  `late`: the draw, if its units are for these asks
- * alone. */
-int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key,
-                          const struct weir__drawn *late, weir_time now);
+ * for asks that lack something elsewhere. */
+int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+/* The purse has the units of this draw and no others: they are for these asks alone. */
+void weir__fleet_serve_late(struct weir__fleet *fleet, struct weir__fleet_key *key,
+                            const struct weir__drawn *late, weir_time now);
 /* Refuses all that wait on it. */
 void weir__fleet_refuse_all(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* No account can be asked. */

@@ -167,14 +167,16 @@ static weir_time next_look(const struct weir__fleet *f, const struct weir__fleet
     return span > pace ? pace : weir__int_most((weir_time)span, pace / LOOKS_PER_PACE);
 }
 
-/* Longer after each repeat, but no longer than the silence after which a shard is away: one that
- * has come back meanwhile answers at once. */
+/* Four round trips, or one and the silence after which a shard is away: what was learnt of the way may
+ * be wrong.  Longer after each repeat, but no longer than that silence: one that has come back
+ * meanwhile answers at once. */
 static weir_time patience(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {
-    weir_time first = weir__int_most(f->patience, 4 * f->shards[k->shard].round_trip);
+    weir_time way = f->shards[k->shard].round_trip, silence = SILENCE * f->patience;
+    weir_time first = weir__int_most(f->patience, weir__int_least(4 * way, way + silence));
 
     return weir__int_least(first << weir__int_least(k->repeats, REPEATS),
-                           weir__int_most(first, SILENCE * f->patience));
+                           weir__int_most(first, silence));
 }
 
 void weir__fleet_plan(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -296,6 +298,18 @@ void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int6
     repay_lots(f, k, units);
 }
 
+/* Units that another process has drawn are lost. */
+void weir__fleet_make_room(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    if (!f->exact) {
+        weir__fleet_pay_back(f, k, INT64_MAX, now);
+        return;
+    }
+    weir__fleet_look(f, k, now);
+    f->ops->take_out(f->world, k, INT64_MAX, now);
+    weir__fleet_look_over(f, k, now);
+}
+
 /* The oldest units are spent first.  An empty purse may be closed: it is opened. */
 void weir__fleet_reset(struct weir__fleet *f, struct weir__fleet_key *k, weir_time at,
                        weir_time now)
@@ -325,40 +339,54 @@ static uint32_t chance(struct weir__fleet *f)
 }
 
 /* After a repeat nobody knows which one was answered.  The first, if the way takes longer than the
- * patience: that must be learnt, but not from one outage. */
+ * patience: that must be learnt, but not from one outage, nor from many: such a way is too long for
+ * any draw. */
 static void note_round_trip(struct weir__fleet *f, const struct weir__fleet_key *k, weir_time now)
 {
     weir_time *average = &f->shards[k->shard].round_trip, took = now - k->sent_first;
 
+    if (took > 2 * SILENCE * f->patience)
+        return;
     if (k->repeats > 0 && took > *average)
         *average = weir__int_least(took, 2 * weir__int_most(*average, f->patience));
     else if (took >= 0)
         *average += (took - *average) / 8;
 }
 
+/* Less than one ask comes in a horizon: a command for each is what they cost, and an ask that would
+ * pass by now had better be sent. */
+static bool is_cold(const struct weir__fleet_key *k)
+{
+    return weir__fleet_coming(k->limit, &k->rate) < 1;
+}
+
+/* A busy key draws again by itself, and is closed until that is answered. */
 static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
                        const struct weir__fleet_answer *a, weir_time now)
 {
     const struct weir__drawn *drawn = &a->drawn;
+    weir_time retry = weir__int_least(weir__int_most(0, a->retry), k->limit->terms.life);
+    bool cold = is_cold(k);
 
     k->spent = drawn->spent;
     if (!drawn->spent)
         return;
     f->counts.spent++;
-    k->draw_at = k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f));
+    k->draw_at = now;
+    if (drawn->units > 0 || !cold)
+        k->draw_at =
+            weir__int_most(now, k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f)));
     if (drawn->units == 0)
-        k->draw_at = weir__int_most(
-            k->draw_at, weir__fleet_later(now, weir__int_least(weir__int_most(0, a->retry),
-                                                               k->limit->terms.life)));
-    k->draw_at = weir__int_most(k->draw_at, now);
-    k->closed_until = weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
+        k->draw_at = weir__int_most(k->draw_at, weir__fleet_later(now, retry));
+    k->closed_until =
+        cold ? k->draw_at : weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
 }
 
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
  * that waited then, and for nobody else: newcomers may belong to another window.  What is left goes
- * back to its window; a meter has regained it by itself meanwhile. */
+ * back to its window; a meter has regained it by itself meanwhile.  True: units came too late. */
 static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct weir__drawn *drawn,
-                 weir_time now, int64_t *put)
+                 weir_time now)
 {
     weir_time life = k->limit->terms.life, lasts = weir__int_least(life, drawn->life);
     weir_time sent = weir__int_least(k->sent_first, now); /* the clock may have stepped back */
@@ -367,6 +395,8 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     int64_t waiting = k->first != NULL ? k->draw.waiting : 0; /* else all were answered alone */
     int64_t units = late ? weir__int_least(drawn->units, waiting) : drawn->units;
 
+    if (units > 0 && late)
+        weir__fleet_make_room(f, k, now);
     if (units > 0)
         f->ops->fill(f->world, k, units, late ? now : weir__int_most(0, sent + lasts - life), now);
     if (units > 0 && !late) {
@@ -377,8 +407,7 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     f->counts.units_drawn += (uint64_t)drawn->units;
     if (units < drawn->units && k->limit->terms.window)
         weir__fleet_repay(f, k, &(struct weir__repay){ drawn->units - units, drawn->at });
-    *put = units;
-    return late;
+    return late && units > 0;
 }
 
 /* A meter regains it evenly; a window has it until it ends. */
@@ -426,14 +455,12 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (drawn->spent && drawn->units < k->draw.need)
         k->refused_at = now;
     note_spent(f, k, answer, now);
-    int64_t put;
-    bool late = fill(f, k, drawn, now, &put);
-    int64_t kept = weir__fleet_serve(f, k, late ? drawn : NULL, now);
-    if (!late && k->limit->terms.exact)
-        weir__fleet_pay_back(f, k, k->seen - kept, now);
-    if (late) {
-        f->ops->take_out(f->world, k, weir__int_least(put, k->seen), now);
-        weir__fleet_look_over(f, k, now);
+    if (fill(f, k, drawn, now)) {
+        weir__fleet_serve_late(f, k, drawn, now);
+    } else {
+        int64_t kept = weir__fleet_serve(f, k, now);
+        if (k->limit->terms.exact)
+            weir__fleet_pay_back(f, k, k->seen - kept, now);
     }
     if (k->spent) {
         weir__fleet_refuse_all(f, k, now);

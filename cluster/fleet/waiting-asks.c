@@ -42,6 +42,7 @@ static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, 
 {
     if (item->kept.units == 0)
         return;
+    weir__fleet_make_room(f, item->key, now);
     f->ops->fill(f->world, item->key, item->kept.units, now, now);
     weir__fleet_look_over(f, item->key, now);
 }
@@ -248,10 +249,37 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
     try_wait(f, w, now);
 }
 
+/* Late units: each ask's are put aside before the first one tries, so that the purse is empty. */
+void weir__fleet_serve_late(struct weir__fleet *f, struct weir__fleet_key *k,
+                            const struct weir__drawn *late, weir_time now)
+{
+    struct weir__fleet_item *next, *first = NULL, **last = &first;
+
+    for (struct weir__fleet_item *item = k->first; item != NULL; item = next) {
+        next = item->next;
+        if (k->seen < item->cost && !k->spent)
+            break;
+        if (k->seen < item->cost)
+            continue;
+        item->fed = true;
+        keep(f, item, (struct weir__repay){ item->cost, late->at }, now);
+        item->next = NULL;
+        *last = item;
+        last = &item->next;
+    }
+    struct weir__repay over = { f->ops->take_out(f->world, k, k->seen, now), late->at };
+    weir__fleet_look_over(f, k, now);
+    if (over.units > 0 && k->limit->terms.window) /* their ask is gone */
+        weir__fleet_repay(f, k, &over);
+    for (struct weir__fleet_item *item = first; item != NULL; item = next) {
+        next = item->next;
+        try_wait(f, item->wait, now);
+    }
+}
+
 /* The first that has too little stops those behind it, or it would never get enough.  One that
  * lacks something on another key leaves its units here alone. */
-int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k,
-                          const struct weir__drawn *late, weir_time now)
+int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     int64_t left_alone = 0;
     struct weir__fleet_item *next;
@@ -265,9 +293,7 @@ int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k,
             continue;
         }
         item->fed = true;
-        if (late != NULL)
-            keep(f, item, (struct weir__repay){ cost, late->at }, now);
-        if (!try_wait(f, item->wait, now) && late == NULL)
+        if (!try_wait(f, item->wait, now))
             left_alone += cost;
     }
     return left_alone;

@@ -721,6 +721,57 @@ def test_D3_resharding_under_load(weir):
             assert passed(*loads, key=user) <= bound(took), (user, took)
 
 
+TWO_SHARDS = """version: 1
+rules:
+  - { name: by-user, key: "{user}", limit: fixed-window 500/1h, across: fleet, within: 10s,
+      when_alone: closed }
+  - { name: by-org, key: "{org}", limit: fixed-window 150/1h, across: fleet, within: 10s,
+      when_alone: closed }
+"""
+
+
+def test_D3_all_or_nothing_in_two_shards(weir):
+    """One limit is spent, and takes nothing from the other; nor does it while its shard is away."""
+    with nodes_on_cluster(weir, TWO_SHARDS) as (cluster, a, b):
+        clients = [a.resp(), b.resp()]
+        one = cluster.nodes[0]
+
+        def shard(key):  # the master of its slot
+            slot = one.ok("CLUSTER", "KEYSLOT", "weir:{default/%s}" % key)
+            return [who[2][1] for who in one.ok("CLUSTER", "SLOTS") if who[0] <= slot <= who[1]][0]
+
+        user = next("u%d" % i for i in itertools.count()
+                    if shard("by-user:u%d" % i) != shard("by-org:acme"))
+
+        both, total, alone = ["user", user, "org", "acme"], 0, 0
+
+        def ask(n, words):
+            answers = [client("WEIR.CHECK", *words) for _ in range(n) for client in clients]
+            return sum(answer[0] for answer in answers), answers[-1][8]
+
+        def ask_both(reasons):
+            nonlocal total
+            passed_now, reason = ask(10, both)
+            total += passed_now
+            return reason in reasons
+
+        def user_is_spent():
+            nonlocal alone
+            alone += ask(10, both[:2])[0]
+            return total + alone >= 500
+
+        until("both pass", lambda: ask_both(["granted"]))
+        away = next(node for node in cluster.nodes if node.port == shard("by-org:acme"))
+        away.process.send_signal(signal.SIGSTOP)
+        until("they are alone", lambda: ask_both(["alone"]))
+        away.process.send_signal(signal.SIGCONT)
+        until("by-org is spent", lambda: ask_both(["limited"]))
+        print("%d of 150 for both" % total)
+        assert total <= 150
+        until("by-user is spent", user_is_spent, state=lambda: "%d, %d" % (total, alone))
+        assert ask(10, both[:2])[0] == 0 and total + alone == 500, (total, alone)
+
+
 # ------------------------------------------------------------------- networks
 
 

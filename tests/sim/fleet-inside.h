@@ -32,7 +32,7 @@ struct node {
     struct weir__fleet *fleet;
     uint32_t life;
     bool up;
-    weir_time cut_until, skew, turn_at;
+    weir_time cut_until, stalled_until, skew, turn_at;
     uint64_t purses[LIMITS_MAX][KEYS_MAX][2];
     struct share {
         bool open;

@@ -223,6 +223,7 @@ void fleet_start_node(int n)
     node->life++;
     node->up = true;
     node->turn_at = INT64_MAX;
+    node->stalled_until = 0;
     struct weir__fleet_options options = { .ops = &ops,
                                            .world = node,
                                            .keys = 8 + LIMITS_MAX * KEYS_MAX,

@@ -14,7 +14,8 @@ void fleet_post(enum what what, const struct letter *letter)
         return;
     for (int i = 0; i < copies && sim.free_letter >= 0; i++) {
         int n = sim.free_letter;
-        weir_time trip = sim.story->trip;
+        bool far = letter->node == 0 && sim.story->far > 0;
+        weir_time trip = far ? sim.story->far : sim.story->trip;
         sim.free_letter = sim.letters[n].next;
         sim.letters[n] = *letter;
         trip += trip / 4 > 0 ? dice(trip / 4) : 0;

@@ -3,13 +3,22 @@
 
 struct fleet_sim sim;
 
+static bool is_stalled(int node)
+{
+    return sim.now < sim.nodes[node].stalled_until;
+}
+
 static void happen(const struct event *e)
 {
     struct node *node = &sim.nodes[e->node];
 
     switch (e->kind) {
     case EVENT_ASK:
-        fleet_ask(e);
+        if (!is_stalled(e->node))
+            fleet_ask(e);
+        break;
+    case EVENT_STALL:
+        node->stalled_until = sim.now + e->span;
         break;
     case EVENT_CRASH:
     case EVENT_RETIRE:
@@ -51,9 +60,33 @@ static void turn_at_last(int n, uint64_t life)
     fleet_turn(n);
 }
 
-/* Letters and waits have numbers too. */
+/* Whose event it is; letters and waits have numbers too. */
+static int node_of(const struct agenda_item *e)
+{
+    return e->kind == TO_NODE    ? sim.letters[e->node].node
+           : e->kind == DEADLINE ? sim.waits[e->node].node
+           : e->kind == TURN     ? e->node
+                                 : -1;
+}
+
+/* When it goes on, it reads what has come before it looks at deadlines. */
+static bool is_put_off(const struct agenda_item *e)
+{
+    int node = node_of(e);
+
+    if (node < 0 || !is_stalled(node))
+        return false;
+    weir_time until = sim.nodes[node].stalled_until;
+    if (e->kind == TURN && sim.nodes[node].turn_at == sim.now)
+        sim.nodes[node].turn_at = until;
+    agenda_put_off(&sim.agenda, *e, until + (e->kind == DEADLINE));
+    return true;
+}
+
 static void handle(const struct agenda_item *e)
 {
+    if (is_put_off(e))
+        return;
     switch (e->kind) {
     case TURN:
         turn_at_last(e->node, e->number);

@@ -32,6 +32,7 @@ enum event_kind {
     EVENT_COPY,   /* a replica has everything up to here */
     EVENT_FAIL,   /* Redis fails over to the replica; its clock is ahead by `span` */
     EVENT_STEP,   /* the node's clock steps by `span` */
+    EVENT_STALL,  /* the node stands still for `span`: nobody asks it, and letters wait */
     EVENT_RETIRE, /* the node ends, and pays back; begins anew after `span` */
     EVENTS
 };
@@ -52,6 +53,7 @@ struct story {
     int nodes, n_limits, keys;
     const char *limits[LIMITS_MAX];
     weir_time length, trip, patience; /* of the world; one way to Redis; until a waiter gives up */
+    weir_time far;                    /* the way of the first node, if it is another */
     weir_time command;                /* Redis is busy for this long with each */
     weir_time counted_from;           /* commands, and asks alone and late */
     struct event *events;             /* in their order */

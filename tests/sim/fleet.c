@@ -47,6 +47,8 @@ static weir_time add_faults(struct story *s, weir_time from, weir_time to)
         e->n = (int32_t)between(2, 20);
         if (e->kind == EVENT_STEP)
             e->span = between(-900, 3000) * MS;
+        if (e->kind == EVENT_STALL && one_in(8))
+            e->span = between(1000, 3000) * MS;
         weir_time over = e->at + (e->span > 0 ? e->span : 0);
         if (e->kind == EVENT_FAIL) {
             e->span = one_in(2) ? 0 : between(0, 100) * MS;
@@ -57,6 +59,20 @@ static weir_time add_faults(struct story *s, weir_time from, weir_time to)
         last = over > last ? over : last;
     }
     return last;
+}
+
+/* Redis comes and goes, for hardly longer than nodes need to be back. */
+static weir_time add_flapping(struct story *s, weir_time from)
+{
+    int n = int_between(3, 12);
+    weir_time at = from;
+
+    for (int i = 0; i < n; i++) {
+        *add_event(s) =
+            (struct event){ .kind = EVENT_STOP, .at = at, .span = between(100, 900) * MS };
+        at += events[s->n - 1].span + between(1, 1500) * MS;
+    }
+    return at;
 }
 
 struct aim {
@@ -72,7 +88,10 @@ static struct story invent(uint64_t seed, struct aim *aim)
                        .nodes = one_in(8) ? int_between(6, 24) : int_between(1, 5),
                        .n_limits = one_in(4) ? 2 : 1,
                        .keys = 1,
-                       .trip = between(50, one_in(4) ? 10000 : 500) * US,
+                       .trip = between(50, one_in(16)  ? 80000
+                                           : one_in(4) ? 10000
+                                                       : 500) *
+                               US,
                        .patience = between(20, 200) * MS,
                        .command = 5 * US };
     double rate = kinds[kind].rate, factor = (double)between(5, 50) / 10;
@@ -84,6 +103,8 @@ static struct story invent(uint64_t seed, struct aim *aim)
     weir_time over = add_faults(&s, faults / 4, faults + S);
     if (faults == 0)
         s.n = 0;
+    else if (rate <= 1000 && one_in(8))
+        over = add_flapping(&s, over);
     s.length = over + HEAL + (strncmp(s.limits[0], "sliding", 7) == 0 ? SLIDES : MEASURE);
     for (int n = 0; n < s.nodes; n++) {
         double part = factor * rate / s.nodes / ((1 + cost) / 2.0);
@@ -95,7 +116,8 @@ static struct story invent(uint64_t seed, struct aim *aim)
     }
     put_in_order(&s);
     s.share = (s.n_limits == 1 || s.nodes < 8) && one_in(2);
-    *aim = (struct aim){ factor >= 2 && s.trip <= 500 * US ? over + HEAL : 0, 0 };
+    s.far = one_in(8) ? between(1, 60) * MS : 0;
+    *aim = (struct aim){ factor >= 2 && s.trip <= 500 * US && s.far == 0 ? over + HEAL : 0, 0 };
     return s;
 }
 
@@ -173,7 +195,7 @@ static void shorten(struct story *s, const struct aim *aim, const char *law)
 static void print_story(const struct story *s)
 {
     static const char *const names[] = { "ask",  "crash", "cut",  "lossy", "stop",
-                                         "copy", "fail",  "step", "retire" };
+                                         "copy", "fail",  "step", "stall", "retire" };
 
     fprintf(stderr, "  %d nodes, one way %.3f ms, patience %.0f ms, %s%s%s\n", s->nodes,
             (double)s->trip / 1e6, (double)s->patience / 1e6, s->limits[0],

@@ -28,7 +28,7 @@ TEST(test_spans_of_the_averages)
 {
     struct weir__fleet_limit l = everyday();
 
-    assert_fields(l, (slow_span, 125 * MS), (fast_span, 125 * MS), (pause_most, 500 * MS));
+    assert_fields(l, (slow_span, 125 * MS), (fast_span, 125 * MS), (pause_most, 333333333));
     assert_int_equal(l.purse.most, 1000);
     assert_int_equal(l.purse.limit.period, 250 * MS);
     l = limit_made("gcra 10/1s burst 1000");
@@ -101,11 +101,11 @@ TEST(test_pauses)
         assert_int_equal((weir__fleet_pause(&l, &draw, &drawn, UINT32_MAX) + 999) / 1000,
                          rows[i].most);
     }
-    /* no longer than half of the time in which the burst is full again */
+    /* no longer than a third of the time in which the burst is full again */
     l = limit_made("gcra 1000/1s burst 10");
     assert_int_equal(
         weir__fleet_pause(&l, &(struct weir__draw){ .need = 1 }, &(struct weir__drawn){ 0 }, 0),
-        4500 * WEIR_MICROSECOND);
+        3000 * WEIR_MICROSECOND);
 }
 
 TEST(test_D4_the_part_that_is_asked_for)

@@ -374,6 +374,26 @@ TEST(test_a_long_way_is_learnt)
     end();
 }
 
+/* A Redis that comes and goes is as near as before: a lost draw is sent again as soon. */
+TEST(test_D5_outages_are_no_long_way)
+{
+    struct weir__fleet_wait a;
+    weir_time now = NOW;
+
+    begin(16, 0);
+    for (int i = 0; i < 8; i++, now += S) {
+        wait_of(&a, 1, 0, now);
+        weir__fleet_turn(fleet, now + 30 * MS);
+        answer(0, 1, false, now + 900 * MS);
+        take_out(NULL, key(0), 1, now + 900 * MS);
+    }
+    uint64_t repeats = weir__fleet_counts(fleet).repeats;
+    wait_of(&a, 1, 0, now);
+    weir__fleet_turn(fleet, now + 25 * MS);
+    assert_int_equal(weir__fleet_counts(fleet).repeats, repeats + 1);
+    end();
+}
+
 TEST(test_all_nodes_go_back_together)
 {
     struct weir__fleet_wait a;
@@ -562,6 +582,29 @@ TEST(test_late_units_are_kept_for_their_ask)
         assert_int_equal(sent.repaid_of, refused ? NOW : 0);
         end();
     }
+}
+
+/* An ask takes the oldest units first.  Late ones beside others in the purse would be left in the
+ * place of those, to be spent in another window. */
+TEST(test_D3_late_units_take_no_others_place)
+{
+    struct weir__fleet_wait a, b;
+
+    begin(16, 0);
+    wait_of(&a, 0, 1, NOW);
+    weir__fleet_drawn(fleet, key(1), sent.id,
+                      &(struct weir__fleet_answer){ { 4, 4, false, NOW, 5 * MS }, 0, 0, 0 }, NOW);
+    wait_of(&b, 0, 4, NOW + MS);
+    assert_int_equal(sent.draw.need, 1);
+    take_out(NULL, key(1), 1, NOW + 2 * MS);
+    weir__fleet_drawn(fleet, key(1), sent.id,
+                      &(struct weir__fleet_answer){ { 1, 1, false, NOW + MS, 2 * MS }, 0, 0, 0 },
+                      NOW + 4 * MS);
+    assert_false(b.over);
+    assert_int_equal(have(NULL, key(1), NOW + 6 * MS), 0);
+    assert_int_equal(sent.repaid, 3);
+    assert_int_equal(sent.draw.need, 4);
+    end();
 }
 
 /* More keys than there is room for: those about which nothing is known go. */

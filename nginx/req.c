@@ -43,7 +43,7 @@ static weir_time wait_of(const struct asked *asked, ngx_uint_t *which)
     *which = 0;
     for (ngx_uint_t i = 0; i < asked->n; i++) {
         weir_time wait = asked->each[i].wait - asked->limits[i]->free;
-        if (wait > longest) {
+        if (wait >= longest) { /* of two the last: nginx names that one */
             longest = wait;
             *which = i;
         }

@@ -3,6 +3,7 @@
  * A rule counts for itself, knows a request by its URI as it was sent, and is asked once.  So zones
  * that had to be split, and requests that nginx sends on to another place, may come out otherwise.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "server/import/import.h"
@@ -70,6 +71,16 @@ static void note_settings(struct weir__import *import, const struct weir__direct
     }
 }
 
+/* Paths are told apart that are one for rules. */
+static void note_slashes(struct weir__import *import, const struct weir__directive *d)
+{
+    for (d = d->first; d != NULL; d = d->next) {
+        if (weir__conf_is(d, "merge_slashes") && d->n == 2 && strcmp(d->words[1], "off") == 0)
+            weir__import_note(import, d, true, "rules take // for /, whatever merge_slashes says");
+        note_slashes(import, d);
+    }
+}
+
 /* Limits of places that no URI leads to. */
 static void note_inner(struct weir__import *import, const struct weir__directive *block)
 {
@@ -98,11 +109,123 @@ static bool is_asked(const struct weir__import_place *p, enum weir__heirloom kin
     return !p->silent && weir__conf_inherited(p->at, kind) != NULL;
 }
 
-/* Does it ask no limit of a kind that other places ask?  nginx asks each kind once in a request. */
+/* The zone of the next limit of a kind, from *d on; NULL: there is none. */
+static const char *next_zone(const struct weir__directive **d, enum weir__heirloom kind)
+{
+    while (*d != NULL) {
+        const struct weir__directive *limit = *d;
+        *d = limit->next;
+        if (!weir__conf_is(limit, weir__heirlooms[kind]) || limit->n < 2)
+            continue;
+        if (kind == WEIR__LIMIT_CONN)
+            return limit->words[1];
+        for (size_t i = limit->n - 1; i > 0; i--)
+            if (strncmp(limit->words[i], "zone=", 5) == 0)
+                return limit->words[i] + 5;
+    }
+    return NULL;
+}
+
+static const struct weir__directive *limits_of(const struct weir__import_place *p,
+                                               enum weir__heirloom kind)
+{
+    return is_asked(p, kind) ? weir__conf_inherited(p->at, kind) : NULL;
+}
+
+/* The key of a zone; "": there is no such zone. */
+static const char *key_of(const struct survey *w, enum weir__heirloom kind, const char *zone)
+{
+    static const char *const names[] = { "limit_req_zone", "limit_conn_zone" };
+    size_t len = strlen(zone);
+
+    for (const struct weir__directive *d = w->import->http->first; d != NULL; d = d->next)
+        for (size_t i = 2; weir__conf_is(d, names[kind]) && i < d->n; i++)
+            if (strncmp(d->words[i], "zone=", 5) == 0 && strncmp(d->words[i] + 5, zone, len) == 0 &&
+                d->words[i][5 + len] == ':')
+                return d->words[1];
+    return "";
+}
+
+/* nginx asks nothing where a key is empty.  Sometimes true where it never is. */
+static bool may_be_empty(const char *key, const struct weir__directive *server)
+{
+    static const char *const full[] = { "remote_addr", "binary_remote_addr", "uri",  "document_uri",
+                                        "request_uri", "request_method",     "host", "scheme",
+                                        "server_addr", "server_port" };
+    const char *name = key;
+
+    while (*name == '$') {
+        bool brace = name[1] == '{';
+        const char *begin = name + 1 + brace, *end = begin;
+        while (isalnum((unsigned char)*end) || *end == '_')
+            end++;
+        size_t len = (size_t)(end - begin);
+        for (size_t i = 0; i < sizeof(full) / sizeof(*full); i++)
+            if (strlen(full[i]) == len && strncmp(begin, full[i], len) == 0)
+                return false;
+        if (len == 11 && strncmp(begin, "server_name", len) == 0 &&
+            weir__conf_find(server, "server_name") != NULL)
+            return false;
+        name = end + (brace && *end == '}');
+    }
+    return *name == '\0';
+}
+
+static bool asks_zone(const struct weir__import_place *p, enum weir__heirloom kind,
+                      const char *zone)
+{
+    const struct weir__directive *d = limits_of(p, kind);
+    const char *own;
+
+    while ((own = next_zone(&d, kind)) != NULL)
+        if (strcmp(own, zone) == 0)
+            return true;
+    return false;
+}
+
+/* nginx asks each kind once in a request: is it asked in `p` for certain? */
+static bool is_surely_asked(const struct survey *w, const struct weir__import_place *p,
+                            enum weir__heirloom kind)
+{
+    const struct weir__directive *d = limits_of(p, kind);
+    const char *zone;
+
+    while ((zone = next_zone(&d, kind)) != NULL)
+        if (!may_be_empty(key_of(w, kind, zone), p->server))
+            return true;
+    return false;
+}
+
+/* May a request that was in `p` be asked in `q` what it was not asked yet? */
+static bool asks_more(const struct survey *w, const struct weir__import_place *q,
+                      const struct weir__import_place *p, enum weir__heirloom kind)
+{
+    const struct weir__directive *d = limits_of(q, kind);
+    const char *zone;
+
+    if (d == NULL || is_surely_asked(w, p, kind))
+        return false;
+    while ((zone = next_zone(&d, kind)) != NULL)
+        if (!asks_zone(p, kind, zone))
+            return true;
+    return false;
+}
+
+/* May it ask no limit of a kind that other places ask? */
+static bool lacks_kind(const struct survey *w, const struct weir__import_place *p,
+                       enum weir__heirloom kind)
+{
+    if (!w->kinds[kind] || !is_asked(p, kind) || is_surely_asked(w, p, kind))
+        return w->kinds[kind] && !is_asked(p, kind);
+    const struct weir__import_place *q = w->places;
+    while (q != NULL && !asks_more(w, q, p, kind))
+        q = q->next;
+    return q != NULL;
+}
+
 static bool lacks(const struct survey *w, const struct weir__import_place *p)
 {
-    return (w->kinds[WEIR__LIMIT_REQ] && !is_asked(p, WEIR__LIMIT_REQ)) ||
-           (w->kinds[WEIR__LIMIT_CONN] && !is_asked(p, WEIR__LIMIT_CONN));
+    return lacks_kind(w, p, WEIR__LIMIT_REQ) || lacks_kind(w, p, WEIR__LIMIT_CONN);
 }
 
 static bool is_asked_in_server(const struct weir__import_place *p)
@@ -130,7 +253,7 @@ static void note_leads(struct survey *w, const struct weir__directive *d)
 }
 
 static void note_redirects(struct survey *w, const struct weir__directive *d,
-                           const struct weir__import_place *p, bool differ)
+                           const struct weir__import_place *p, bool differ, bool lacking)
 {
     const char *last = d->words[d->n - 1];
     bool answers = weir__conf_is(d, "if") &&
@@ -145,7 +268,7 @@ static void note_redirects(struct survey *w, const struct weir__directive *d,
                          (p->at == p->server && is_asked_in_server(p))))
         weir__import_note(w->import, d, true,
                           "nginx does not limit what this if answers or rewrites; rules do");
-    else if (lacks(w, p))
+    else if (lacking)
         note_leads(w, d);
 }
 
@@ -177,11 +300,10 @@ static bool has_index(const struct weir__import_place *p)
 }
 
 /* May a request that was in `p` get to `q` as this path, and meet more limits? */
-static bool is_limited_as(const struct weir__import_place *p, const struct weir__import_place *q,
-                          const char *path)
+static bool is_limited_as(const struct survey *w, const struct weir__import_place *p,
+                          const struct weir__import_place *q, const char *path)
 {
-    bool more = (is_asked(q, WEIR__LIMIT_REQ) && !is_asked(p, WEIR__LIMIT_REQ)) ||
-                (is_asked(q, WEIR__LIMIT_CONN) && !is_asked(p, WEIR__LIMIT_CONN));
+    bool more = asks_more(w, q, p, WEIR__LIMIT_REQ) || asks_more(w, q, p, WEIR__LIMIT_CONN);
     bool takes = p->kind == WEIR__PLACE_EXACT || strncmp(path, p->text, strlen(p->text)) != 0 ||
                  (q->kind == WEIR__PLACE_REGEX ? !p->no_regex || q->parent == p
                                                : strlen(q->text) > strlen(p->text));
@@ -209,7 +331,7 @@ static void note_index(struct survey *w, const struct weir__import_place *p,
                                           : weir__import_text(w->import, "%s%s%s", p->text,
                                                               slash ? "" : "/", file);
         for (const struct weir__import_place *q = first; q && q->server == p->server; q = q->next)
-            if (is_limited_as(p, q, path)) {
+            if (is_limited_as(w, p, q, path)) {
                 weir__import_note(w->import, p->at, true,
                                   "nginx may limit the index %s of this place; rules do not", file);
                 return;
@@ -230,10 +352,11 @@ static void note_changes(struct survey *w)
         all++;
     }
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
+        bool lacking_here = lacks(w, p);
         first = p->at == p->server ? p : first;
         for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
-            note_redirects(w, d, p, limited > 0 && (w->uses > 1 || limited < all));
-        if (lacks(w, p) && has_index(p))
+            note_redirects(w, d, p, limited > 0 && (w->uses > 1 || limited < all), lacking_here);
+        if (lacking_here && has_index(p))
             note_index(w, p, first);
     }
     for (const struct weir__directive *d = w->import->http->first; d && lacking > 0; d = d->next)
@@ -260,5 +383,7 @@ void weir__import_differences(struct weir__import *import, const struct weir__im
     note_split_zones(import, guards);
     note_changes(&w);
     note_settings(import, import->http);
+    if (rules != NULL || guards != NULL)
+        note_slashes(import, import->http);
     note_inner(import, import->http);
 }

@@ -271,6 +271,29 @@ http {
         assert ("nginx.conf:6: differs: requests of /s/p/" in said) == lost, (inner, said)
 
 
+def test_N1_a_request_without_a_key_is_asked_elsewhere(weir):
+    """nginx goes on from / to /index.html, and asks there what it could not ask before."""
+    text = """http { limit_req_zone %s zone=one:1m rate=1r/s;
+limit_req_zone $remote_addr zone=two:1m rate=1r/s;
+server { listen 80; server_name a; location = / { limit_req zone=one; } limit_req zone=%s; } }"""
+    for key, lost in [("$cookie_c", True), ("$cookie_c$uri", False), ("-$cookie_c", False),
+                      ("$server_name", False), ("$remote_addr", False), ("$remote_user", True)]:
+        for zone in ["one", "two"]:
+            code = int((lost and zone == "two") or "cookie" in key)
+            _, said = import_text(weir, text % (key, zone), code)
+            told = "nginx.conf:3: differs: nginx may limit the index index.html" in said
+            assert told == (lost and zone == "two"), (key, zone, said)
+
+
+def test_N1_slashes_that_nginx_keeps(weir):
+    text = """http { limit_req_zone $uri zone=one:1m rate=1r/s;
+server { listen 80; limit_req zone=one;
+merge_slashes %s; } }"""
+    import_text(weir, text % "on")
+    _, said = import_text(weir, text % "off", 1)
+    assert "nginx.conf:3: differs: rules take // for /" in said, said
+
+
 def test_N1_places_for_nginx_itself(weir):
     """X-Accel-Redirect, a part of a page or an error lead there, and no URI."""
     for line, what in [("location /files/ { internal; limit_req zone=one; }", "only nginx itself"),

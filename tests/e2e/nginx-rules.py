@@ -135,6 +135,54 @@ def test_N4_arguments_and_what_is_given(module):
         assert nginx.get("/login?user=y").status == 200
 
 
+def test_N4_what_nginx_knows_of_a_request(module):
+    """The rows of docs/nginx.md; and a variable, of a client's certificate."""
+    keys = ["{host}", "{scheme}", "{user}", "{server}", "{method}", "{ip}", "{uri}", "{dn}"]
+    rules = "version: 1\nrules:\n" + "".join(
+        "  - { name: r%d, match: { arg.by: \"%d\" }, key: \"%s\", limit: 1/1h }\n" % (n, n, key)
+        for n, key in enumerate(keys))
+    http = "weir_rules rules.yaml; weir_attribute dn $ssl_client_s_dn;"
+    server = """set_real_ip_from 127.0.0.1; real_ip_header X-Ip; server_name first;
+        listen 127.0.0.1:{tls} ssl; ssl_certificate own.pem; ssl_certificate_key own.key;
+        ssl_verify_client optional_no_ca; location / { try_files /index.html =404; } }
+        server { listen 127.0.0.1:{port}; root html; server_name second;
+                 set_real_ip_from 127.0.0.1; real_ip_header X-Ip;
+                 location / { try_files /index.html =404; }"""
+    with nginx_with(module, rules) as nginx:
+        tls = free_port()
+        for name in ["own", "ann", "bob"]:
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                            "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=" + name, "-keyout",
+                            nginx.path(name + ".key"), "-out", nginx.path(name + ".pem")],
+                           check=True, capture_output=True)
+        nginx.configure(http=http, server=server.replace("{tls}", str(tls))
+                        .replace("{port}", str(nginx.port)))
+        nginx.reload()
+
+        def by(number, *curl, url=None, path="/"):
+            url = url or "http://127.0.0.1:%d" % nginx.port
+            said = subprocess.run(["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", *curl,
+                                   url + path + "?by=%d" % number], capture_output=True, text=True)
+            return int(said.stdout)
+
+        secure = "https://127.0.0.1:%d" % tls
+        assert [by(0, "-H", "Host: " + host) for host in ["first", "FIRST", "first:80", "second"]
+                ] == [200, 429, 429, 200]
+        assert [by(1), by(1), by(1, url=secure), by(1, url=secure)] == [200, 429, 200, 429]
+        assert [by(2, "-u", user) for user in ["ann:x", "ann:y", "bob:x"]] == [200, 429, 200]
+        assert [by(2), by(2)] == [200, 200]  # nobody's
+        assert [by(3, "-H", "Host: " + host) for host in ["first", "third", "second"]
+                ] == [200, 429, 200]
+        assert [by(4), by(4), by(4, "-I")] == [200, 429, 200]
+        assert [by(5, "-H", "X-Ip: " + ip) for ip in ["192.0.2.1", "192.0.2.1", "2001:db8::1"]
+                ] == [200, 429, 200]
+        assert [by(6, path=path) for path in ["/a", "/%61", "/b"]] == [200, 429, 200]
+        certificate = {name: ["--cert", nginx.path(name + ".pem"), "--key",
+                              nginx.path(name + ".key")] for name in ["ann", "bob"]}
+        assert [by(7, *certificate[name], url=secure) for name in ["ann", "ann", "bob"]
+                ] == [200, 429, 200]
+
+
 def test_N4_attributes_of_servers_and_locations(module):
     """By name: a location that gives one keeps the others."""
     rules = """version: 1

@@ -4,6 +4,7 @@ host: weir serve, and the command line."""
 import json
 import os
 import subprocess
+import zlib
 
 from nginxing import Backend, nginx_with, program
 from serving import Server, run_tests, until, write
@@ -50,6 +51,20 @@ def test_N3_one_limit_with_weir_serve(module):
             # a ban by one of them is everybody's
             assert nginx.statuses(5, "/login?name=x") == [200, 200, 429, 429, 429]
             assert client("WEIR.CHECK", "uri", "/login", "arg.name", "x")[8] == "banned"
+
+
+def test_N3_one_zone_with_a_program_of_the_library(module):
+    """By the limiter's name, as weir_limiter_next has it."""
+    http = "weir_req_zone $arg_k zone=one:1m rate=token-bucket 5/1h;"
+    with nginx_with(module, None, http, "location / { weir_req zone=one; }", workers=2) as nginx:
+        table = nginx.path("nginx.weir")
+        name = "nginx:one:%08x0" % (zlib.crc32(b"one$arg_ktoken-bucket") ^ 0xffffffff)
+        assert nginx.statuses(3, "/?k=a") == [200] * 3
+        took = [subprocess.run([program(module), "take", "--table", table, "--name", name, "a"],
+                               capture_output=True, timeout=60).returncode for _ in range(3)]
+        assert took == [0, 0, 1], took
+        assert nginx.statuses(2, "/?k=a") == [429] * 2
+        assert nginx.get("/?k=b").status == 200
 
 
 def test_N3_by_hand_without_a_server(module):

@@ -126,6 +126,11 @@ static inline struct weir__wide *weir__wide_in(struct weir__wide *line, uint64_t
     return line + (weir__load(&line[1].tag) == tag);
 }
 
+static inline void *weir__slot_in(const struct weir__space *space, void *line, uint64_t tag)
+{
+    return space->narrow ? (void *)weir__narrow_in(line, tag) : (void *)weir__wide_in(line, tag);
+}
+
 /* Two lines, before the group's reach is read: it is in another line, and few keys are further. */
 static inline struct weir__narrow *weir__narrow_find(const struct weir__space *space,
                                                      struct weir__home home)

@@ -203,8 +203,7 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
     return weir__decide(limiter, home, ask, false, decision);
 }
 
-#define BATCH   16 /* enough misses under way to fill the memory's queue */
-#define FURTHER 3  /* lines behind the first one: nearly all other keys are there */
+#define BATCH 16 /* enough misses under way to fill the memory's queue */
 
 /* Where an ask of a batch is decided. */
 struct aim {
@@ -226,18 +225,6 @@ static bool take_aimed(const struct weir_item *item, const struct aim *aim, stru
                         true, d);
 }
 
-/* Its first line has come by now, and lacks the key: the next lines are on their way. */
-static inline bool is_further(const struct weir_item *item, const struct aim *aim)
-{
-    uint64_t tag = aim->hash.tag;
-
-    if (weir__load(weir__slot_in(item->limiter->space, aim->line, tag)) == tag) /* its first word */
-        return false;
-    for (size_t i = 1; i <= FURTHER; i++)
-        __builtin_prefetch((const char *)aim->line + i * WEIR__LINE, 1);
-    return true;
-}
-
 /* Prefetch every key's line; decide on the keys that are in it, and prefetch the next lines of the
  * others; then, when those have come, decide on them.  Asks on one key take the same path, so they
  * stay in order. */
@@ -251,10 +238,11 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
         __builtin_prefetch(aims[i].line, 1);
     }
     for (size_t i = 0; i < n; i++) {
-        if (take_near(items[i].limiter, aims[i].hash.tag, aims[i].line, &items[i].ask,
-                      &decisions[i]))
+        struct weir_limiter *limiter = items[i].limiter;
+        struct weir__hash hash = aims[i].hash;
+        if (take_near(limiter, hash.tag, aims[i].line, &items[i].ask, &decisions[i]))
             granted += decisions[i].allowed;
-        else if (is_further(&items[i], &aims[i]))
+        else if (weir__fetch_further(limiter->space, hash, aims[i].line))
             later[n_later++] = i;
         else
             granted += take_aimed(&items[i], &aims[i], &decisions[i]);

@@ -84,9 +84,9 @@ static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t pa
  * not. */
 enum weir__quick { WEIR__QUICK_NO, WEIR__QUICK_YES, WEIR__NOT_QUICK };
 
-static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed,
-                                                const struct weir_ask *ask, struct weir_decision *d,
-                                                int64_t *after)
+static inline __attribute__((always_inline)) enum weir__quick
+weir__debt_quick(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask,
+                 struct weir_decision *d, int64_t *after)
 {
     int64_t room = plan->capacity - owed, price;
 

@@ -604,14 +604,13 @@ bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n
     8 /* requests in progress: their lines, two or three each, fill the queue of memory reads */
 #define ROOM (2 * WEIR_ALL_MAX) /* items of a group; each request must find room for the maximum */
 
-/* Prefetches the next lines for keys that are not in the line where their search begins. */
+/* The first lines have come; some keys are further on. */
 static void fetch_next_lines(const struct weir__inquiry *inquiries, size_t n)
 {
     for (const struct weir__inquiry *q = inquiries; q < inquiries + n; q++)
         for (size_t i = 0; i < q->n_items; i++) {
             const struct weir__item *item = &q->items[i];
-            if (weir__item_is_further(item))
-                __builtin_prefetch((const char *)item->line + WEIR__LINE, 1);
+            (void)weir__fetch_further(item->limiter->space, item->hash, item->line);
         }
 }
 

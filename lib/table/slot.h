@@ -126,6 +126,11 @@ static inline struct weir__wide *weir__wide_in(struct weir__wide *line, uint64_t
     return line + (weir__load(&line[1].tag) == tag);
 }
 
+static inline void *weir__slot_in(const struct weir__space *space, void *line, uint64_t tag)
+{
+    return space->narrow ? (void *)weir__narrow_in(line, tag) : (void *)weir__wide_in(line, tag);
+}
+
 /* Two lines, before the group's reach is read: it is in another line, and few keys are further. */
 static inline struct weir__narrow *weir__narrow_find(const struct weir__space *space,
                                                      struct weir__home home)
@@ -161,6 +166,21 @@ static inline void *weir__slot_find(const struct weir__space *space, struct weir
 {
     return space->narrow ? (void *)weir__narrow_find(space, home)
                          : (void *)weir__wide_find(space, home);
+}
+
+#define WEIR__FURTHER 6 /* lines behind the first one, which have nearly all other keys */
+
+/* For callers that prefetch: the line where the search for the key begins has come by now.  True:
+ * the key is not there, and what the search reads next is on its way. */
+static inline __attribute__((always_inline)) bool
+weir__fetch_further(const struct weir__space *space, struct weir__hash hash, void *line)
+{
+    if (weir__load(weir__slot_in(space, line, hash.tag)) == hash.tag) /* its first word */
+        return false;
+    for (size_t i = 1; i <= WEIR__FURTHER; i++)
+        __builtin_prefetch((const char *)line + i * WEIR__LINE, 1);
+    __builtin_prefetch(&space->rooms[weir__home_from(space, hash).group]);
+    return true;
 }
 
 /* The pair of a slot that takes the pin, and the word of it that does. */

@@ -38,19 +38,6 @@ static inline struct weir__home weir__item_home(const struct weir__item *item)
     return weir__home_from(item->limiter->space, item->hash);
 }
 
-/* Whether the search may go on behind its first line, which has come by now: a caller that
- * prefetches wants the next one too. */
-static inline bool weir__item_is_further(const struct weir__item *item)
-{
-    const uint64_t *tags = item->line; /* the first word of a slot of either layout */
-    size_t step = item->limiter->space->narrow ? 2 : 4;
-
-    for (size_t i = 0; i < WEIR__LINE / sizeof(*tags); i += step)
-        if (weir__load(&tags[i]) == item->hash.tag)
-            return false;
-    return true;
-}
-
 /* As weir_take_all: the ask's wait_max and now are those of all items, its key and cost are not
  * looked at.  All are of one table, and no two of one key of one limiter. */
 bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask,

@@ -1,8 +1,10 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * If the swap fails, another thread has decided on this key, and the step runs again on the new
- * state.  A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.
- * After a grant the tag is read once more: if the key was evicted in between, the charge is taken
+ * Nearly every key is in the line where its search begins, with nothing in its way.  weir_take makes
+ * one try there; all else is behind one call, so that the usual way needs few registers.
+ *
+ * If the swap fails, another thread has decided on this key, and all begins anew on the new state.
+ * A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.  After a grant the tag is read once more: if the key was evicted in between, the charge is taken
  * back from the slot's new key and made again.  A new key, a large state and a state under an older
  * limit go the general way (part.c).
  *
@@ -34,8 +36,14 @@ static void stand_back(void)
         __builtin_ia32_pause();
 }
 
-/* An ask with a negative member, or one that would wait longer than a narrow slot can tell from a
- * clock that has stepped back. */
+/* No negative member, and no longer wait than a narrow slot can tell from a clock that has stepped
+ * back. */
+static inline bool is_plain(const struct weir_ask *ask)
+{
+    return (ask->cost | ask->now) >= 0 && (uint64_t)ask->wait_max <= WEIR__PACKED_WAIT_MAX;
+}
+
+/* Another one.  False: its cost is negative. */
 static bool mend(const struct weir_ask *ask, struct weir_ask *mended)
 {
     *mended = *ask;
@@ -58,44 +66,40 @@ static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home,
     return false;
 }
 
-/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots
- * hold meters only, so the step is known. */
-static inline bool try_narrow(struct weir_limiter *limiter, uint64_t tag, struct weir__narrow *slot,
-                              const struct weir_ask *ask, bool take, struct weir_decision *d)
+/* One try.  False if the slot was somebody else's meanwhile, pinned, or decided on by another
+ * thread: look again.  Narrow slots hold meters only, so the step is known. */
+static inline __attribute__((always_inline)) bool
+try_narrow(struct weir_limiter *limiter, uint64_t tag, struct weir__narrow *slot,
+           const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     uint64_t word = weir__load(&slot->word), charged;
+    const struct weir_plan *plan = /* after the word: that may be under a later limit */
+        &weir__limiter_era(limiter)->plan;
+    weir_time now = ask->now;
     int64_t owed, after;
-    weir_time now;
     bool stepped;
 
-    do {
-        now = ask->now;
-        const struct weir_plan *plan = /* after the word: that may be under a later limit */
-            &weir__limiter_era(limiter)->plan;
-        weir__decision_begin(plan, d);
-        if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
-            weir__hand_settle(limiter->table, &slot->word);
-            return false;
-        }
-        if (__builtin_expect(weir__load(&slot->tag) != tag, 0)) /* the word may be another key's */
-            return false;
-        owed = weir__unpack(plan, word, &now, &stepped);
-        if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
-            int64_t later;
-            weir__debt_meter(plan, owed, ask, d, &later);
-            after = later;
-        }
-        if (!take ||
-            (after == owed &&
-             !stepped)) /* that the clock has stepped back is written down even by a refusal */
-            return weir__load(&slot->tag) == tag;
-        charged = weir__pack(now, after);
-        if (__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
-            break;
+    if (__builtin_expect(weir__load(&slot->tag) != tag, 0)) /* the word may be another key's */
+        return false;
+    if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
+        weir__hand_settle(limiter->table, &slot->word);
+        return false;
+    }
+    weir__decision_begin(plan, d);
+    owed = weir__unpack(plan, word, &now, &stepped);
+    if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
+        int64_t later;
+        weir__debt_meter(plan, owed, ask, d, &later);
+        after = later;
+    }
+    if (!take || (after == owed &&
+                  !stepped)) /* that the clock has stepped back is written down even by a refusal */
+        return weir__load(&slot->tag) == tag;
+    charged = weir__pack(now, after);
+    if (__builtin_expect(!weir__swap(&slot->word, word, charged), 0)) {
         stand_back();
-        word = weir__load(&slot->word);
-    } while (true);
+        return false;
+    }
     if (__builtin_expect(weir__load(&slot->tag) == tag, 1))
         return true;
     (void)weir__swap(&slot->word, charged, word);
@@ -109,8 +113,7 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
 {
     struct weir_ask mended;
 
-    if (__builtin_expect(
-            (ask->cost | ask->now) < 0 || (uint64_t)ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
+    if (__builtin_expect(!is_plain(ask), 0)) {
         if (!mend(ask, &mended))
             return refuse_bad(limiter, home, &mended, d);
         ask = &mended;
@@ -156,10 +159,24 @@ static inline __attribute__((always_inline)) bool decide_wide(struct weir_limite
 
 /* ------------------------------------------------------------- public ---- */
 
-static inline __attribute__((always_inline)) bool decide(struct weir_limiter *limiter,
-                                                         struct weir__home home,
-                                                         const struct weir_ask *ask, bool take,
-                                                         struct weir_decision *d)
+/* One try in the line where the search begins: nearly every key is there.  False: it is not, or
+ * something is in the way: weir__decide. */
+static inline __attribute__((always_inline)) bool take_near(struct weir_limiter *limiter,
+                                                            uint64_t tag, void *line,
+                                                            const struct weir_ask *ask,
+                                                            struct weir_decision *d)
+{
+    if (limiter->kind == WEIR__NARROW)
+        return is_plain(ask) && try_narrow(limiter, tag, weir__narrow_in(line, tag), ask, true, d);
+    if (limiter->kind == WEIR__LARGE)
+        return false;
+    const struct weir__era *era = weir__limiter_era(limiter);
+    return weir__wide_try(weir__wide_in(line, tag), tag, era->version, weir__step, &era->plan, ask,
+                          true, d) == WEIR__TRIED_DONE;
+}
+
+bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
+                  bool take, struct weir_decision *d)
 {
     if (limiter->kind == WEIR__NARROW)
         return decide_narrow(limiter, home, ask, take, d);
@@ -167,18 +184,15 @@ static inline __attribute__((always_inline)) bool decide(struct weir_limiter *li
                                        : decide_slowly(limiter, home, ask, take, d);
 }
 
-bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
-                  bool take, struct weir_decision *d)
-{
-    return decide(limiter, home, ask, take, d);
-}
-
 bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
                struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
+    void *line = weir__slot_line(limiter->space, home);
 
-    return decide(limiter, home, ask, true, decision);
+    return __builtin_expect(take_near(limiter, home.tag, line, ask, decision), 1)
+               ? decision->allowed
+               : weir__decide(limiter, home, ask, true, decision);
 }
 
 bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
@@ -189,8 +203,7 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
     return weir__decide(limiter, home, ask, false, decision);
 }
 
-#define BATCH   16 /* enough misses under way to fill the memory's queue */
-#define FURTHER 3  /* lines behind the first one: nearly all other keys are there */
+#define BATCH 16 /* enough misses under way to fill the memory's queue */
 
 /* Where an ask of a batch is decided. */
 struct aim {
@@ -212,32 +225,6 @@ static bool take_aimed(const struct weir_item *item, const struct aim *aim, stru
                         true, d);
 }
 
-/* An ask that try_narrow can take as it is. */
-static inline bool is_plain(const struct weir_ask *ask)
-{
-    return (ask->cost | ask->now) >= 0 && ask->wait_max == 0;
-}
-
-/* Decides if the key is in its first line, which has come by now.  False: it is not, and the next
- * lines are on their way. */
-static inline bool take_near(const struct weir_item *item, const struct aim *aim,
-                             struct weir_decision *d)
-{
-    uint64_t tag = aim->hash.tag;
-    void *slot = item->limiter->space->narrow ? (void *)weir__narrow_in(aim->line, tag)
-                                              : (void *)weir__wide_in(aim->line, tag);
-
-    if (weir__load(slot) != tag) { /* its first word */
-        for (size_t i = 1; i <= FURTHER; i++)
-            __builtin_prefetch((const char *)aim->line + i * WEIR__LINE, 1);
-        return false;
-    }
-    if (item->limiter->kind != WEIR__NARROW || !is_plain(&item->ask) ||
-        !try_narrow(item->limiter, tag, slot, &item->ask, true, d))
-        take_aimed(item, aim, d);
-    return true;
-}
-
 /* Prefetch every key's line; decide on the keys that are in it, and prefetch the next lines of the
  * others; then, when those have come, decide on them.  Asks on one key take the same path, so they
  * stay in order. */
@@ -250,11 +237,16 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
         aims[i] = aim_at(&items[i]);
         __builtin_prefetch(aims[i].line, 1);
     }
-    for (size_t i = 0; i < n; i++)
-        if (take_near(&items[i], &aims[i], &decisions[i]))
+    for (size_t i = 0; i < n; i++) {
+        struct weir_limiter *limiter = items[i].limiter;
+        struct weir__hash hash = aims[i].hash;
+        if (take_near(limiter, hash.tag, aims[i].line, &items[i].ask, &decisions[i]))
             granted += decisions[i].allowed;
-        else
+        else if (weir__fetch_further(limiter->space, hash, aims[i].line))
             later[n_later++] = i;
+        else
+            granted += take_aimed(&items[i], &aims[i], &decisions[i]);
+    }
     for (const size_t *i = later; i < later + n_later; i++)
         granted += take_aimed(&items[*i], &aims[*i], &decisions[*i]);
     return granted;

@@ -235,7 +235,7 @@ class Walk:
 
     def step(self):
         deeds = [(self.come, 50), (self.go, 28), (self.hang_up, 6), (self.move, 9),
-                 (self.change, 4), (self.degrade, 1.5), (self.set_force, 1.5)]
+                 (self.change, 8), (self.degrade, 1.5), (self.set_force, 1.5)]
         self.r.choices([d for d, _ in deeds], [w for _, w in deeds])[0]()
         self.look()
 

@@ -173,10 +173,13 @@ class Walk:
         ask.client.send(*words)
         if self.waits(ask):
             assert expected == "waits" or shedding, (expected, "waits", words)
+            self.order = self.terms.order
             self.waiting.append(ask)
             ask.deadline = ask.deadline or self.now + min(wait, 1000) * MS
             return
         told = ask.answer()
+        if told["reason"] in ("full", "late") or told["reason"] == "key-busy" != self.refused(ask):
+            self.order = self.terms.order  # it has asked to wait
         if told["allowed"]:
             assert expected == "granted", (expected, told, words)
             self.let_in(ask)

@@ -44,6 +44,7 @@ TEST(test_a_table_in_memory_has_its_pages_from_the_beginning)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = sizeof(in_memory) * 4096;
     struct weir_table *table = table_in_memory(65536);
     unsigned char *slots = (unsigned char *)table->header + table->keys.rooms_at / page * page;
+
     assert_int_equal(mincore(slots, bytes, in_memory), 0);
     for (size_t i = 0; i < bytes / page; i++)
         assert_true(in_memory[i] & 1);

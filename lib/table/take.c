@@ -1,12 +1,13 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * Nearly every key is in the line where its search begins, with nothing in its way.  weir_take makes
- * one try there; all else is behind one call, so that the usual way needs few registers.
+ * Nearly every key is in the line where its search begins, with nothing in its way.  weir_take
+ * makes one try there; all else is behind one call, so that the usual way needs few registers.
  *
  * If the swap fails, another thread has decided on this key, and all begins anew on the new state.
- * A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.  After a grant the tag is read once more: if the key was evicted in between, the charge is taken
- * back from the slot's new key and made again.  A new key, a large state and a state under an older
- * limit go the general way (part.c).
+ * A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.  After a
+ * grant the tag is read once more: if the key was evicted in between, the charge is taken back from
+ * the slot's new key and made again.  A new key, a large state and a state under an older limit go
+ * the general way (part.c).
  *
  * Then the rest: batches, give, reserve and settle, waiting.
  */

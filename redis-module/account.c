@@ -1,6 +1,6 @@
 /* account.c -- keys of Redis as accounts.
  *
- * A decision changes the string in place and sets its expiry (and tell-redis.c tells Redis).  One
+ * A decision changes the string in place and sets its expiry (and replicate.c tells Redis).  One
  * that changes nothing writes nothing.
  *
  * Expiry is at the moment the state equals a fresh one, rounded up to the next millisecond: rounded
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "redis-module/redis-cell-keys.h"
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 
 #define LIFE_MAX  ((weir_time)100 * 365 * 86400 * WEIR_SECOND)
 #define STACK_MAX 512

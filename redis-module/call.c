@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "redis-module/side-string.h"
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 #include "redis-module/verbs.h"
 
 static struct call the_call; /* one command at a time, and too large for the stack of some */

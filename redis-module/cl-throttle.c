@@ -13,7 +13,7 @@
 #include "algo/cl-throttle.h"
 #include "redis-module/account.h"
 #include "redis-module/redis-cell-keys.h"
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 #include "redis-module/verbs.h"
 
 #define TEXT_MAX 80 /* three numbers are shorter */

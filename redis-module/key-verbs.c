@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "redis-module/call.h"
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 #include "redis-module/verbs.h"
 
 /* How many accounts are under this key; -1: there is something else. */

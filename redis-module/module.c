@@ -11,7 +11,7 @@
 
 #include "redis-module/account.h"
 #include "redis-module/redis-api.h"
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 #include "redis-module/verbs.h"
 
 #define MODULE_VERSION 1

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "redis-module/account.h"
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 
 long side_string_read(struct redis_context *context, struct redis_string *name, unsigned char *out,
                       size_t size)

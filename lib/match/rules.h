@@ -194,8 +194,8 @@ static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__ru
     return weir__rule_key_make(secrets, rule, facts, made, key);
 }
 
-/* The same for people; returns the length.  No two keys have the same text; a long text is always
- * shortened in the same way. */
+/* key-text.c -- the same for people; returns the length.  No two keys have the same text; a long
+ * text is always shortened in the same way. */
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
                            const struct weir__facts *facts, char out[WEIR_KEY_TEXT]);
 /* `out` must not be `whole`. */

@@ -1,4 +1,4 @@
-/* tell-redis.c -- what Redis is told of a key that the module has written.
+/* replicate.c -- what replicas and watchers are told of a key that the module has written.
  *
  * Clients that watch the key or cache it hear of it.  Replicas and the append-only file get the
  * resulting state, SET key value PXAT time, never the command, which would decide again by another
@@ -14,7 +14,7 @@
  * Where nobody listens the change is only counted, because Redis saves after a number of changes.
  * The call for that would replicate the command itself, should there be a listener after all.
  */
-#include "redis-module/tell-redis.h"
+#include "redis-module/replicate.h"
 
 #include <stdbool.h>
 

@@ -68,7 +68,7 @@ const struct weir__option weir__settings_rows[] = {
     ROW("fleet", REDIS, "fleet", fleet, "", 0, 0, "URL",
         "the Redis of a fleet: rules `across: fleet` are one limit for all its nodes; without "
         "--rules, this node follows the fleet's rules. Others can read flags: put a password into "
-        "WEIR_FLEET or the settings file"),
+        "WEIR_FLEET, or into the settings file if nobody else can read that"),
     ROW(NULL, TEXT, "fleet-name", fleet_name, "", 0, 0, "NAME",
         "which of the fleets there; default 'default'"),
     ROW(NULL, TEXT, "fleet-node", fleet_node, "", 0, 0, "NAME",
@@ -453,10 +453,23 @@ static bool read_secret_file(struct reading *r, const struct weir__option *secre
     return true;
 }
 
+static bool has_password(const char *text)
+{
+    struct weir__redis_url url;
+    bool has = *text && weir__redis_url_parse(&url, text, NULL) == WEIR_OK &&
+               (*url.login.password || *url.sentinel_login.password);
+
+    explicit_bzero(&url, sizeof(url));
+    return has;
+}
+
 static bool read_secrets(struct reading *r)
 {
     for (size_t i = 0; i < SETTINGS; i++) {
         const struct weir__option *secret = &weir__settings_rows[i];
+        if (secret->kind == WEIR__OPTION_REDIS && r->values[i].from == CONFIG_FILE &&
+            has_password(text_of(&r->s, secret)))
+            warn_if_open(r->config);
         if (secret->kind != WEIR__OPTION_SECRET)
             continue;
         bool has = *text_of(&r->s, secret), named = *text_of(&r->s, secret + 1);

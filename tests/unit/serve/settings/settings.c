@@ -291,6 +291,21 @@ TEST_WITH(test_secrets, fresh, NULL)
     assert_contains(said, "warning: everybody on this host can read");
     weir__settings_free(&s);
 
+    const char *urls[] = { "fleet: redis://:secret@db",
+                           "fleet: redis://db?sentinel-password=secret",
+                           "fleet: redis://db?db=1" };
+    for (size_t i = 0; i < 3; i++) {
+        const char *config = file_with(urls[i]);
+        chmod(config, 0644);
+        s = good(line_of("--memory --config %s", config));
+        assert_true((strstr(said, "warning: everybody on this host can read") != NULL) == (i < 2));
+        weir__settings_free(&s);
+        chmod(config, 0640);
+        s = good(line_of("--memory --config %s", config));
+        assert_string_equal(said, "");
+        weir__settings_free(&s);
+    }
+
     refuse(line_of("--memory --check-token-file %s", path),
            "WEIR_CHECK_TOKEN and --check-token-file are both set");
     refuse(line_of("--memory --admin-token-file %s", file_with("\nx\n")),

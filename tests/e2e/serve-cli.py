@@ -250,12 +250,12 @@ def test_R5_mode(weir):
         assert cli.json(0, "status")["modes"] == {"by_hand": "off", "rules_by_hand": 1}
         assert cli(0, "check", "ip=203.0.113.9").startswith("allowed")
         cli(0, "mode", "off", "--rule", "per-ip")
-        cli.says(0, "all rules: enforce\n"
+        cli.says(0, "all rules: as-written (enforce)\n"
                     "still switched by hand: rule per-ip (off), rule login (shadow); "
                     "--rule NAME as-written ends one", "mode", "as-written")
-        cli.says(0, "per-ip: enforce", "mode", "as-written", "--rule", "per-ip")
-        cli.says(0, "login: enforce", "mode", "as-written", "--rule", "login")
-        cli.says(0, "all rules: enforce", "mode", "as-written")
+        cli.says(0, "per-ip: as-written (enforce)", "mode", "as-written", "--rule", "per-ip")
+        cli.says(0, "login: as-written (enforce)", "mode", "as-written", "--rule", "login")
+        cli.says(0, "all rules: as-written (enforce)", "mode", "as-written")
         assert "MODE" not in cli(0, "status")
         assert cli(1, "check", "ip=203.0.113.9")
         assert cli.json(0, "mode")["in_force"] == "enforce"
@@ -589,6 +589,14 @@ def test_S6_a_server_that_is_silent(weir):
         cli = Cli(weir, "127.0.0.1:%d" % silent.getsockname()[1])
         for time, words in ("10ms", "10ms"), ("1s", "1s"):
             cli.fails("has said nothing for %s" % words, "status", "--timeout", time)
+        silent.settimeout(0)
+        for _ in range(2):  # it asks once
+            silent.accept()
+        try:
+            silent.accept()
+            assert False, "asked again"
+        except BlockingIOError:
+            pass
         cli.fails("--timeout", "status", "--timeout", "0")
 
 

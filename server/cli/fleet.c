@@ -109,8 +109,8 @@ static bool same_text(struct weir__text a, struct weir__text b)
 }
 
 /* A version that is the text of an older one stands for that: what came between the two was rolled
- * back, and is not gone back to.  A version of a stage was never in force on all nodes: back from it
- * is what they run. */
+ * back, and is not gone back to.  A version of a stage was never in force on all nodes: back from
+ * it is what they run. */
 static int find_older(struct weir__shared *f, const struct weir__centre_version *newest,
                       struct weir__centre_version *old)
 {

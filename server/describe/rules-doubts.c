@@ -328,7 +328,7 @@ static void doubt_one_count(const struct weir__doubting *r, const struct weir__r
         }
 }
 
-/* What this rule's key needs and proxies do not give, in `out`, unless match says that it is given. */
+/* What this rule's key needs and proxies do not give, in `out`; match may say that it is given. */
 static bool is_lost_at_proxies(const struct weir__rule_draft *rule, char out[64])
 {
     struct weir__template t;

@@ -155,8 +155,8 @@ static void warn_of_plain_tokens(const struct weir__listen *listen)
                            listen->addresses[i].text);
 }
 
-/* Whether a place that a setting names is one of the sockets that were handed over.  A name, or port
- * 0, may stand for any. */
+/* Whether a place that a setting names is one of the sockets that were handed over.  A name, or
+ * port 0, may stand for any. */
 static bool is_open(const struct weir__listen *listen, enum weir__door door, const char *place,
                     size_t len)
 {

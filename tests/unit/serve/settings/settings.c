@@ -292,8 +292,7 @@ TEST_WITH(test_secrets, fresh, NULL)
     weir__settings_free(&s);
 
     const char *urls[] = { "fleet: redis://:secret@db",
-                           "fleet: redis://db?sentinel-password=secret",
-                           "fleet: redis://db?db=1" };
+                           "fleet: redis://db?sentinel-password=secret", "fleet: redis://db?db=1" };
     for (size_t i = 0; i < 3; i++) {
         const char *config = file_with(urls[i]);
         chmod(config, 0644);

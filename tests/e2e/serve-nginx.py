@@ -199,8 +199,8 @@ def test_S2_nginx_logs_who_was_refused_and_why(weir):
             return len(lines) == 8 and lines
 
         lines = until("the lines are there", logged)
-        told = [tuple(line[name] for name in ("remote_addr", "status", "weir_level", "weir_limit",
-                                              "weir_retry")) for line in lines[5:]]
+        told = [tuple(line[name] for name in ("remote_addr", "status", "level", "limit",
+                                              "retry")) for line in lines[5:]]
         assert told == [("127.0.0.2", "429", "3", '"per-ip";r=0;t=2', "2"),
                         ("127.0.0.66", "403", "3", "", ""),
                         ("127.0.0.3", "403", "0", '"per-ip";r=4;t=2', "")], told

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "algo/algo.h"
 #include "base/base.h"
 
 #define BUCKETS_MANY 1000
@@ -40,10 +41,13 @@ static bool is_bucket(const struct weir_limit *limit)
 
 static bool is_same_window(const struct weir_limit *a, const struct weir_limit *b)
 {
-    return strcmp(algorithm_of(a), algorithm_of(b)) == 0 && a->period == b->period &&
-           a->calendar == b->calendar && a->buckets == b->buckets && a->queue == b->queue &&
-           a->align_first == b->align_first && a->loose == b->loose && a->warmup == b->warmup &&
-           a->cold == b->cold && strcmp(a->zone, b->zone) == 0;
+    struct weir_limit one = *a, other = *b;
+
+    one.algorithm = algorithm_of(a);
+    other.algorithm = algorithm_of(b);
+    other.count = one.count;
+    other.burst = one.burst;
+    return weir__limit_equal(&one, &other);
 }
 
 static int64_t burst_of(const struct weir_limit *limit)

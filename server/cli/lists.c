@@ -126,6 +126,9 @@ const struct weir__command weir__cmd_lists = {
         "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .add = false),
     .words_max = WEIR__ANY_WORDS,
+    .no_table =
+        "nginx has its lists from its rule file: write lists: { deny: { ip: [...] } } there, "
+        "and reload it",
     .run = run,
     .ask = ask,
 };

@@ -1,5 +1,5 @@
-/* limit-options.h -- each option of a limit, once: whatever copies, compares or stores limits must not
- * lose one.  unit/algo/limit.c tells if an option is missing here. */
+/* limit-options.h -- each option of a limit, once: whatever copies, compares or stores limits must
+ * not lose one.  unit/algo/limit.c tells if an option is missing here. */
 #ifndef WEIR_TESTS_LIMIT_OPTIONS_H
 #define WEIR_TESTS_LIMIT_OPTIONS_H
 

@@ -260,6 +260,7 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
         names[i] = weir__settings_rows[i].name;
     if (row == NULL) {
         size_t shown = shown_length(key);
+        bool token = shown < WEIR__EDITS_MAX && weir__edits(key->text, shown, "tokens", 6) <= 2;
         if (shown < key->n && shown > 0)
             weir__report_add(report, key->at,
                              "a name and a value are NAME: VALUE, with a space; found %s...",
@@ -267,7 +268,8 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
         else
             weir__report_add(report, key->at, "there is no setting %s; %s",
                              weir__quote(key->text, shown).text,
-                             weir__hint(key->text, shown, names, SETTINGS).text);
+                             token ? "did you mean 'admin-token' or 'check-token'?"
+                                   : weir__hint(key->text, shown, names, SETTINGS).text);
     } else if (row == &weir__settings_rows[CONFIG]) {
         weir__report_add(report, key->at, "config names this file; it cannot be set in it");
     } else if (value->kind != WEIR__NODE_TEXT && value->kind != WEIR__NODE_NOTHING) {

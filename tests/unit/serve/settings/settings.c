@@ -235,6 +235,8 @@ TEST_WITH(test_bad_files, fresh, NULL)
         { "admin-token: (set)\n", "admin-token is how --print-settings hides a secret" },
         { "admin-token: &secret\n", ":1:1: admin-token is empty; a secret that begins with &" },
         { "check-token: ~\n", ":1:14: check-token is empty" },
+        { "tokn: x\n", "no setting 'tokn'; did you mean 'admin-token' or 'check-token'?" },
+        { "tokens: x\n", "did you mean 'admin-token' or 'check-token'?" },
         { "admin-token: two words\n", "admin-token has a byte that is no visible ASCII" },
         { "admin-token: same\ncheck-token: same\nmemory: 1\n", "are the same" },
         { "rules: a\tb\n", ":1:8: rules has a control character in it" },

@@ -167,8 +167,8 @@ static weir_time next_look(const struct weir__fleet *f, const struct weir__fleet
     return span > pace ? pace : weir__int_most((weir_time)span, pace / LOOKS_PER_PACE);
 }
 
-/* Four round trips, or one and the silence after which a shard is away: what was learnt of the way may
- * be wrong.  Longer after each repeat, but no longer than that silence: one that has come back
+/* Four round trips, or one and the silence after which a shard is away: what was learnt of the way
+ * may be wrong.  Longer after each repeat, but no longer than that silence: one that has come back
  * meanwhile answers at once. */
 static weir_time patience(const struct weir__fleet *f, const struct weir__fleet_key *k)
 {

@@ -12,7 +12,7 @@
 #include "algo/debt.h"
 #include "guard/guard.h"
 
-#define RARELY        __attribute__((noinline, cold))
+#define RARELY        __attribute__((noinline))
 #define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed */
 #define WAITED_EVERY  (WEIR_SECOND / 4)
 #define UNKNOWN_RETRY (WEIR_SECOND / 10) /* while it is not known how long work takes */

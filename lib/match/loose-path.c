@@ -15,12 +15,16 @@
  *     ... strictly        and /api//../login is /api/login, since .. takes back the empty segment:
  *                         new URL, Hono
  *     ... behind nginx    only of /x/../\h/login, which is /\h/login there, and so h is a host
+ *     the host of PHP     //x\y/login is /login to parse_url, which takes x\y for a host
  *     as Jetty            the same without hosts: //api/login//.. is /api/login, and Undertow
  *     escaped dots        /login/%2e/.. is /login to what resolves dots without a look at escapes:
  *                         path.normalize in Node, JoinPath in Go, urljoin in Python
  *     dots stay           /login/../x is within /login: handlers mounted there in Express, Django,
  *                         Starlette and others, which resolve nothing
  *     as nginx            in lower case; always the last one
+ *
+ * No client sends a # in a path, and servers differ on it: to nginx and in a URL the path ends
+ * there, to Go and Node it is a byte as any other, so that /x#/../login is /login.
  *
  * Where they differ by more than a parameter at the end all such paths are one in keys: a client
  * could spell one path in any number of ways.
@@ -46,7 +50,8 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
 static bool has_doubtful(weir__bytes v)
 {
     weir__bytes marks = (weir__bytes)(v == ';') | (weir__bytes)(v == '\\') |
-                        (weir__bytes)(v == '%') | (weir__bytes)((weir__bytes)(v - 1) < ' ');
+                        (weir__bytes)(v == '%') | (weir__bytes)(v == '#') |
+                        (weir__bytes)((weir__bytes)(v - 1) < ' ');
 
     return weir__bytes_bits(marks) != 0;
 }
@@ -61,14 +66,12 @@ static bool has_dots(const char *uri, const char *end)
     return false;
 }
 
-/* Without its query and fragment, which no reading has. */
+/* Without its query, which no reading has. */
 static size_t path_len(const char *uri, size_t len)
 {
     const char *query = memchr(uri, '?', len);
 
-    len = query != NULL ? (size_t)(query - uri) : len;
-    const char *fragment = memchr(uri, '#', len);
-    return fragment != NULL ? (size_t)(fragment - uri) : len;
+    return query != NULL ? (size_t)(query - uri) : len;
 }
 
 static bool has_escaped_dot(const char *uri, const char *end)
@@ -79,6 +82,15 @@ static bool has_escaped_dot(const char *uri, const char *end)
         if (end - at > 2 && at[1] == '2' && (at[2] == 'e' || at[2] == 'E'))
             return true;
     return false;
+}
+
+/* What is behind a host that has a backslash; NULL: there is none. */
+static const char *behind_odd_host(const char *uri, const char *end)
+{
+    if (end - uri < 3 || memcmp(uri, "//", 2) != 0)
+        return NULL;
+    const char *host = uri + 2, *slash = memchr(host, '/', (size_t)(end - host));
+    return slash && memchr(host, '\\', (size_t)(slash - host)) ? slash : NULL;
 }
 
 static bool is_doubtful(const char *uri, size_t len)
@@ -153,18 +165,23 @@ static void add_readings(struct weir__facts *facts, struct weir__value *loose,
                              *strictly = add_reading(facts, uri, WEIR__URL_STRICTLY),
                              *jetty = add_reading(facts, uri, WEIR__JETTY),
                              *dots = add_reading(facts, uri, WEIR__DOTS), *behind_url = windows,
-                             *raw = windows;
+                             *raw = windows, *behind_host = windows;
+    const char *end = uri->text + path_len(uri->text, uri->len),
+               *odd = behind_odd_host(uri->text, end);
 
+    if (odd)
+        behind_host = add_reading(
+            facts, &(struct weir__value){ .text = odd, .len = (size_t)(end - odd) }, WEIR__WINDOWS);
     if (plain->len > 1 && plain->text[1] == '\\')
         behind_url = add_reading(facts, plain, WEIR__URL);
-    if (has_escaped_dot(uri->text, uri->text + uri->len))
+    if (has_escaped_dot(uri->text, end))
         raw = add_reading(facts, uri, WEIR__RAW_DOTS);
     const struct weir__value *nginx = add_lower(facts, plain);
 
     if (differ(tomcat, behind) || differ(tomcat, decoded) || differ(tomcat, cut) ||
         differ(tomcat, jetty) || differ(windows, url) || differ(windows, strictly) ||
         differ(windows, dots) || differ(windows, behind_url) || differ(windows, raw) ||
-        (differ(windows, nginx) && differ(windows, tomcat)))
+        differ(windows, behind_host) || (differ(windows, nginx) && differ(windows, tomcat)))
         *loose = (struct weir__value){ .text = "/../", .len = 4 };
 }
 

@@ -34,7 +34,7 @@ struct weir__value {
 };
 
 #define WEIR__NO_ADDRESS "not-an-address"
-#define WEIR__READINGS   12
+#define WEIR__READINGS   13
 
 struct weir__facts {
     const struct weir__lists *lists; /* those in force: they may have been edited */

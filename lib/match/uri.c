@@ -317,6 +317,16 @@ put_loosely(struct path *p, char c, bool escaped, bool first, enum weir__path_re
         put_slash(p);
 }
 
+/* To some a # is a byte as any other. */
+static inline __attribute__((always_inline)) bool ends_path(char c, enum weir__path_reader reader)
+{
+    if (reader == WEIR__BEHIND_NGINX)
+        return false;
+    return c == '?' || (c == ';' && reader == WEIR__CUT) ||
+           (c == '#' && reader != WEIR__WINDOWS && reader != WEIR__RAW_DOTS &&
+            reader != WEIR__DOTS);
+}
+
 /* Ten readings of a path of 8 KB are work: with the reader known to the compiler they are half of
  * it. */
 static inline __attribute__((always_inline)) size_t
@@ -332,8 +342,7 @@ read_as(const char *uri, size_t len, enum weir__path_reader reader, char *out, s
     size_t begin = skip_to_path(uri, len, reader);
 
     out[0] = '/';
-    for (size_t at = begin; at < len && (plain || (uri[at] != '?' && uri[at] != '#')) &&
-                            (reader != WEIR__CUT || uri[at] != ';');) {
+    for (size_t at = begin; at < len && !ends_path(uri[at], reader);) {
         bool first = at == begin, escaped = !plain && uri[at] == '%';
         char c = plain ? uri[at++] : next_byte(uri, len, &at);
         if (reader == WEIR__DECODED)

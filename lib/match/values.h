@@ -31,14 +31,14 @@ size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size);
 enum weir__path_reader {
     WEIR__TOMCAT,
     WEIR__BEHIND_NGINX, /* Tomcat there: the path is plain */
-    WEIR__WINDOWS,      /* parameters stay */
+    WEIR__WINDOWS,      /* parameters stay, and so does # */
     WEIR__DECODED,      /* escapes go first; a backslash ends a parameter too */
     WEIR__CUT,          /* a ; ends the path */
     WEIR__URL,          /* parameters stay; //x at the start is a host, %2f is no slash to .. */
     WEIR__URL_STRICTLY, /* and .. takes back an empty segment: // is two slashes */
     WEIR__JETTY,        /* the same of Tomcat's */
-    WEIR__RAW_DOTS,     /* parameters stay, and an escaped dot is none */
-    WEIR__DOTS          /* parameters and dots stay */
+    WEIR__RAW_DOTS,     /* parameters and # stay, and an escaped dot is none */
+    WEIR__DOTS          /* parameters, # and dots stay */
 };
 size_t weir__uri_loose(const char *uri, size_t len, enum weir__path_reader reader, char *out,
                        size_t size);

@@ -346,7 +346,10 @@ static bool write_fresh(struct weir__part *part, struct weir__hand *hand)
     struct weir__space *space = part->limiter->space;
     struct weir__entry e = weir__slot_entry(space, part);
 
-    weir__entry_retag(&e, part->tags[0], part->version);
+    if (space->narrow)
+        e.after[0] = part->before[0];
+    else
+        weir__entry_retag(&e, part->tags[0], part->version);
     e.block_before = (uint32_t)part->before[1];
     part->rest = weir__chain_behind(space, part->before[1]);
     weir__hand_add(hand, &e);
@@ -356,11 +359,11 @@ static bool write_fresh(struct weir__part *part, struct weir__hand *hand)
     return done;
 }
 
-/* It remembers no time either.  A narrow slot has no meta. */
+/* It remembers no time either. */
 static bool is_fresh(const struct weir__part *part)
 {
-    return is_large(part) && !part->limiter->space->narrow &&
-           *(const weir_time *)part->state == 0 && weir_step_idle_at(part->plan, part->state) == 0;
+    return is_large(part) && *(const weir_time *)part->state == 0 &&
+           weir_step_idle_at(part->plan, part->state) == 0;
 }
 
 /* The part has no slot: it gets one, with its state if that is small.  False: begin again. */
@@ -392,6 +395,19 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
 
 /* -------------------------------------------------------------- change ---- */
 
+/* There is no block for a copy, and after the change none is needed. */
+static bool becomes_fresh(struct weir__part *part, weir__changer *change, void *context,
+                          weir_time now)
+{
+    if (part->state != NULL || part->slot == NULL)
+        return false;
+    void *apart = weir__part_copy_apart(part, now);
+    bool fresh = apart != NULL && change(part->plan, apart, context) && is_fresh(part);
+    part->state = NULL;
+    free(apart);
+    return fresh;
+}
+
 /* One round; true: done. */
 static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__changer *change,
                         void *context, bool make, weir_time now)
@@ -403,13 +419,16 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return false;
     if (part->slot == NULL && !make)
         return true;
+    if (becomes_fresh(part, change, context, now))
+        return write_fresh(part, hand);
     if (finds_room(part, hand, now))
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
-    return part->slot == NULL ? write_new(part, hand, now)
-           : is_fresh(part)   ? write_fresh(part, hand)
-                              : write_alone(part, hand, now);
+    bool narrow = part->limiter->space->narrow; /* no meta: with a block, what was prepared fails */
+    return part->slot == NULL          ? write_new(part, hand, now)
+           : !narrow && is_fresh(part) ? write_fresh(part, hand)
+                                       : write_alone(part, hand, now);
 }
 
 void weir__part_change(struct weir__part *part, weir__changer *change, void *context, bool make,

@@ -141,7 +141,10 @@ int weir__records_reserve(struct weir_table *table, size_t n, struct weir_error 
     if (got == n)
         return WEIR_OK;
     weir__records_unreserve(table, got);
-    return weir__fail(error, WEIR_NO_MEMORY, "there is no disk space for the changed records");
+    return weir__fail(error, WEIR_NO_MEMORY,
+                      "%zu limits change at once, and the table has room or disk space for fewer: "
+                      "change some at a time, or make a table with more limiters",
+                      n);
 }
 
 static uint32_t take_reserved(struct weir_table *table)

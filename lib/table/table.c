@@ -22,9 +22,12 @@
 #include "table/slot.h"
 
 #define SLAB_KEPT       8 /* the last eighth: block.c */
-#define HUGE_PAGES_FROM ((size_t)4 << 20)
+#define HUGE_PAGE       ((uint64_t)2 << 20)
+#define HUGE_PAGES_FROM (2 * HUGE_PAGE)
 #define STAT_BLOCK      512 /* of st_blocks */
-#define POPULATE_WRITE  23  /* MADV_POPULATE_WRITE, as Linux 5.14 has it; headers may be older */
+/* MADV_..., as Linux 5.14 and 6.1 have them; headers may be older. */
+#define POPULATE_WRITE 23
+#define COLLAPSE       25
 
 /* ------------------------------------------------------------ header ---- */
 
@@ -129,10 +132,27 @@ bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n)
                                       (off_t)n)) == 0;
 }
 
+/* At a multiple of a huge page: a file's can be mapped there only. */
+static void *map_aligned(uint64_t bytes, int flags, int fd)
+{
+    const int nothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    unsigned char *p = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE, nothing, -1, 0);
+    uint64_t before = -(uint64_t)(uintptr_t)p % HUGE_PAGE, mapped = weir__page_up(bytes);
+
+    if (p == MAP_FAILED)
+        return p;
+    void *at = mmap(p + before, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
+    if (at == MAP_FAILED)
+        mapped = 0;
+    munmap(p, before);
+    munmap(p + before + mapped, HUGE_PAGE + bytes - before - mapped);
+    return at;
+}
+
 static int map_region(struct weir_table *table, uint64_t bytes, struct weir_error *error)
 {
     int flags = table->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, table->fd, 0);
+    void *p = map_aligned(bytes, flags, table->fd);
 
     if (p == MAP_FAILED)
         return weir__fail(error, WEIR_NO_MEMORY, "cannot map %" PRIu64 " bytes for a table: %s",
@@ -197,16 +217,32 @@ static int settle_in(struct weir_table *table, const struct weir__sizes *s,
     return WEIR_OK;
 }
 
-/* In memory the pages of slots are filled with zeros now, for about 0.3 s a GB.  Else the first key
- * that comes to each of them would wait for it, longer than for all the rest of its decision.  On a
- * disk this would write the whole file. */
-static void fill_pages(const struct weir_table *table, const struct weir__sizes *s)
+/* In memory: not on a disk, where each page that is touched is written. */
+static bool is_in_memory(const struct weir_table *table)
 {
     struct statfs fs;
+
+    return table->fd >= 0 && fstatfs(table->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+/* Slots get huge pages, however the file system is mounted: else a key among millions waits twice,
+ * for the entry of its page and for its line.  Linux makes one out of small ones, of which a first
+ * will do; where it has none at hand the rest stay small. */
+static void take_huge_pages(unsigned char *begin, const unsigned char *end)
+{
+    begin += -(uint64_t)(uintptr_t)begin % HUGE_PAGE;
+    while (end - begin >= (ptrdiff_t)HUGE_PAGE && madvise(begin, 1, POPULATE_WRITE) == 0 &&
+           madvise(begin, HUGE_PAGE, COLLAPSE) == 0)
+        begin += HUGE_PAGE;
+}
+
+/* The pages of slots are filled with zeros now, for about 0.3 s a GB.  Else the first key that
+ * comes to each of them would wait for it, longer than for all the rest of its decision. */
+static void fill_pages(const struct weir_table *table, const struct weir__sizes *s)
+{
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = s->keys.rooms_at / page * page;
 
-    if (table->fd >= 0 && fstatfs(table->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
-        madvise((unsigned char *)table->header + from, s->keys.slab_at - from, POPULATE_WRITE);
+    madvise((unsigned char *)table->header + from, s->keys.slab_at - from, POPULATE_WRITE);
 }
 
 int weir__table_lay_out(struct weir_table *table, const struct weir_table_options *options,
@@ -222,9 +258,16 @@ int weir__table_lay_out(struct weir_table *table, const struct weir_table_option
          pwrite(table->fd, WEIR__MAKING, WEIR__MAGIC_SIZE, 0) != WEIR__MAGIC_SIZE ||
          ftruncate(table->fd, (off_t)s.keys.end) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    if ((code = weir__space_get(table, &s, error)) || (code = map_region(table, s.keys.end, error)))
+    if ((code = map_region(table, s.keys.end, error)))
         return code;
-    fill_pages(table, &s);
+    bool in_memory = is_in_memory(table);
+    if (in_memory) /* before it has small ones */
+        take_huge_pages((unsigned char *)table->header + s.keys.slots_at,
+                        (unsigned char *)table->header + s.keys.slab_at);
+    if ((code = weir__space_get(table, &s, error)))
+        return code;
+    if (in_memory)
+        fill_pages(table, &s);
     weir__table_set_clock(table->header);
     code = write_header(table->header, &s, error);
     if (code == WEIR_OK)

@@ -1,12 +1,13 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * Nearly every key is in the line where its search begins, with nothing in its way.  weir_take makes
- * one try there; all else is behind one call, so that the usual way needs few registers.
+ * Nearly every key is in the line where its search begins, with nothing in its way.  weir_take
+ * makes one try there; all else is behind one call, so that the usual way needs few registers.
  *
  * If the swap fails, another thread has decided on this key, and all begins anew on the new state.
- * A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.  After a grant the tag is read once more: if the key was evicted in between, the charge is taken
- * back from the slot's new key and made again.  A new key, a large state and a state under an older
- * limit go the general way (part.c).
+ * A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.  After a
+ * grant the tag is read once more: if the key was evicted in between, the charge is taken back from
+ * the slot's new key and made again.  A new key, a large state and a state under an older limit go
+ * the general way (part.c).
  *
  * Then the rest: batches, give, reserve and settle, waiting.
  */
@@ -184,15 +185,27 @@ bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const st
                                        : decide_slowly(limiter, home, ask, take, d);
 }
 
+/* Of the lines that the search may go on to, memory brings several at a time. */
+static __attribute__((noinline)) bool take_further(struct weir_limiter *limiter,
+                                                   struct weir__hash hash,
+                                                   const struct weir_ask *ask,
+                                                   struct weir_decision *d)
+{
+    struct weir__home home = weir__home_from(limiter->space, hash);
+
+    (void)weir__fetch_further(limiter->space, hash, weir__slot_line(limiter->space, home));
+    return weir__decide(limiter, home, ask, true, d);
+}
+
 bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
                struct weir_decision *decision)
 {
-    struct weir__home home = weir__home_of(limiter, ask->key);
-    void *line = weir__slot_line(limiter->space, home);
+    struct weir__hash hash = weir__slot_hash(limiter, ask->key);
+    void *line = weir__slot_line(limiter->space, weir__home_from(limiter->space, hash));
 
-    return __builtin_expect(take_near(limiter, home.tag, line, ask, decision), 1)
+    return __builtin_expect(take_near(limiter, hash.tag, line, ask, decision), 1)
                ? decision->allowed
-               : weir__decide(limiter, home, ask, true, decision);
+               : take_further(limiter, hash, ask, decision);
 }
 
 bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,

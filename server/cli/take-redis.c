@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "algo/algo.h"
 #include "base/base.h"
 #include "cluster/redis/trouble.h"
 #include "server/base/complain.h"
@@ -53,10 +52,20 @@ static int decide(struct weir__asker *a, const struct weir__take_redis *t,
     return code;
 }
 
+static int decide_there(const struct weir__take_redis *t, struct weir__account_item *item)
+{
+    struct weir__asker asker;
+    int code = weir__asker_open(&asker, t->command, t->url[0] ? t->url : NULL, t->timeout);
+
+    if (code == WEIR__GO_ON)
+        code = decide(&asker, t, item);
+    weir__asker_close(&asker);
+    return code;
+}
+
 static int ask_redis(const struct weir__take_redis *t, struct weir_plan *plan,
                      struct weir_decision *out)
 {
-    struct weir__asker asker;
     struct weir__buffer key = { 0 };
 
     weir__buffer_format(&key, "weir:{%s:%s}", t->name, t->key);
@@ -67,10 +76,11 @@ static int ask_redis(const struct weir__take_redis *t, struct weir_plan *plan,
         .plan = plan,
         .ask = { .key = { key.bytes, key.len }, .cost = t->cost, .wait_max = t->wait_max },
     };
-    int code = weir__asker_open(&asker, t->command, t->url[0] ? t->url : NULL, t->timeout);
-    if (code == WEIR__GO_ON)
-        code = decide(&asker, t, &item);
-    weir__asker_close(&asker);
+    struct weir__account_call call = { .verb = t->verb, .items = &item, .n = 1 };
+    struct weir_error error;
+    int code = weir__account_check(&call, &error) == WEIR_OK
+                   ? decide_there(t, &item)
+                   : weir__complain(t->command, "--limit: %s", error.text);
     weir__buffer_free(&key);
     *out = item.decision;
     return code;
@@ -83,9 +93,7 @@ int weir__take_redis(const struct weir__take_redis *t, struct weir_decision *out
 
     if (weir_plan_create(&plan, &t->limit, &error) != WEIR_OK)
         return weir__complain(t->command, "--limit: %s", error.text);
-    int code = weir__plan_check_redis(plan, &error) == WEIR_OK
-                   ? ask_redis(t, plan, out)
-                   : weir__complain(t->command, "--limit: %s", error.text);
+    int code = ask_redis(t, plan, out);
     weir_plan_destroy(plan);
     return code;
 }

@@ -27,10 +27,10 @@ RATES = ["15r/m", "30r/m", "60r/m", "1r/s", "2r/s", "3r/s", "10r/s"]
 ADDRESSES = ["192.0.2.1", "192.0.2.2", "2001:db8::1"]
 
 
-def environment_of(clock, module):
-    told = clock.env(program(module)) if clock else {}
-    first = environment(module).get("LD_PRELOAD")  # of a sanitizer
-    if first and clock:
+def environment_of(clock, module, which):
+    told = clock.env(program(module))
+    first = environment(which).get("LD_PRELOAD") if which else None  # of a sanitizer
+    if first:
         told["LD_PRELOAD"] = first + " " + told["LD_PRELOAD"]
     return told
 
@@ -43,7 +43,7 @@ def pair(module, clock, http, server):
         for which in [module, None]:
             nginx = stack.enter_context(Nginx(
                 which, "", "", main="weir_compat on;" if which else "", log="info",
-                env=environment_of(clock, which or module) if clock else None))
+                env=environment_of(clock, module, which) if clock else None))
             nginx.configure(http=LOG + MAYBE + http,
                             server=(COMMON + server).replace("{folder}", nginx.folder))
             nginx.reload()

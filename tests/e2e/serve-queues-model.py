@@ -173,10 +173,13 @@ class Walk:
         ask.client.send(*words)
         if self.waits(ask):
             assert expected == "waits" or shedding, (expected, "waits", words)
+            self.order = self.terms.order
             self.waiting.append(ask)
             ask.deadline = ask.deadline or self.now + min(wait, 1000) * MS
             return
         told = ask.answer()
+        if told["reason"] in ("full", "late") or told["reason"] == "key-busy" != self.refused(ask):
+            self.order = self.terms.order  # it has asked to wait
         if told["allowed"]:
             assert expected == "granted", (expected, told, words)
             self.let_in(ask)
@@ -235,7 +238,7 @@ class Walk:
 
     def step(self):
         deeds = [(self.come, 50), (self.go, 28), (self.hang_up, 6), (self.move, 9),
-                 (self.change, 4), (self.degrade, 1.5), (self.set_force, 1.5)]
+                 (self.change, 8), (self.degrade, 1.5), (self.set_force, 1.5)]
         self.r.choices([d for d, _ in deeds], [w for _, w in deeds])[0]()
         self.look()
 

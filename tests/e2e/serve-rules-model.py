@@ -39,9 +39,9 @@ def host(text):
     return text[:-1] if text.endswith(".") else text
 
 
-def path_of(uri):
+def path_of(uri, ends="[?#]"):
     """Without scheme, host, query and fragment, as bytes."""
-    return re.split("[?#]", re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", uri))[0].encode()
+    return re.split(ends, re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", uri))[0].encode()
 
 
 def decoded(path):
@@ -83,7 +83,7 @@ def with_empty(path):
 
 def as_url(uri, resolve):
     """//x/login and http:///x/login are /login on the host x; an escaped slash parts nothing."""
-    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split("[?#]", uri)[0].encode())
+    path = re.sub(rb"^[^/\\:]*:(?=[/\\])", b"", re.split(b"[?#]", uri)[0])
     path = re.sub(rb"^[/\\]{2,}[^/\\]*", b"", path)
     path = re.sub(rb"(?i)%2f|%5c", b"\x1f", path)
     path = resolve(decoded(path).lower().replace(b"\\", b"/"))[:2049]
@@ -101,6 +101,22 @@ def with_dots(path):
     return (b"/" + b"/".join(filter(None, parts)))[:2049].rstrip(b" \t\0/") + b"/"
 
 
+def with_escaped_dots(path):
+    """An escaped dot is none, and an escaped slash parts nothing."""
+    path = re.sub(rb"(?i)%2f|%5c", b"\x1f", re.sub(rb"(?i)%2e", b"\x1e", path))
+    path = resolved(decoded(path).lower().replace(b"\\", b"/"))[:2049].replace(b"\x1e", b".")
+    return re.sub(rb"[/\x1f]+", b"/", path.rstrip(b" \t\0/\x1f")) + b"/"
+
+
+def rare(uri, plain, windows):
+    """Readings of few paths."""
+    path = uri.split("?")[0].encode()
+    host = re.match(rb"//([^/]*\\[^/]*)(/.*)", path, re.S)
+    return {loose(decoded(host[2])) if host else windows,
+            as_url(plain, resolved) if plain[1:2] == b"\\" else windows,
+            with_escaped_dots(path_of(uri, "[?]")) if b"%2e" in path.lower() else windows}
+
+
 def facts(attributes):
     """The attributes as rules see them; the first of a name counts, and an empty one is none."""
     out = {}
@@ -112,15 +128,20 @@ def facts(attributes):
         came, plain = path_of(out["uri"]), strict(out["uri"])
         tomcat = loose(decoded(without_parameters(came)))
         behind = loose(without_parameters(plain))
-        windows = loose(decoded(came))
+        more = path_of(out["uri"], "[?]")  # with what some take for a fragment
+        windows = loose(decoded(more))
         unbound = loose(without_parameters(decoded(came), rb"/\\"))
         cut = loose(decoded(came.split(b";")[0]))
-        url, strictly = as_url(out["uri"], resolved), as_url(out["uri"], with_empty)
-        jetty, dots = as_jetty(came), with_dots(came)
+        whole = out["uri"].encode()
+        url, strictly = as_url(whole, resolved), as_url(whole, with_empty)
+        jetty, dots = as_jetty(came), with_dots(more)
+        others = rare(out["uri"], plain, windows)
         nginx = plain.lower().removesuffix(b"/") + b"/"
         out["loose"] = tomcat if tomcat == behind == unbound == cut == jetty and \
-            windows == url == strictly == dots and windows in (tomcat, nginx) else b"/../"
-        out["exempt"] = {tomcat, behind, windows, unbound, cut, url, strictly, jetty, dots}
+            windows == url == strictly == dots and {windows} == others and \
+            windows in (tomcat, nginx) else b"/../"
+        out["exempt"] = {tomcat, behind, windows, unbound, cut, url, strictly, jetty, dots,
+                         *others}
         out["readings"] = {*out["exempt"], nginx}
     for name, value in out.items():
         if name == "ip":

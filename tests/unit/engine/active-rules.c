@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include "engine/explain.h"
+#include "table/registry.h"
 #include "unit/requests.h"
 
 #define ONE(limit) RULES("- { name: a, key: \"{ip}\", limit: " limit " }\n")
@@ -455,6 +456,22 @@ TEST(test_R6_rules_that_went_leave_nothing_behind)
     struct weir_table_stats s = stats_of(table, -1);
     assert_int_equal(s.limiters, 6); /* three of the rule, two of the other, the guard's switch */
     assert_int_equal(s.guards, 1);
+}
+
+/* As many as there are free places, and two thousand; one more says why not. */
+TEST(test_R6_as_many_changes_at_once_as_there_is_room_for)
+{
+    OWN(weir_table) *table =
+        table_with(&(struct weir_table_options){ .keys = 100, .limiters = 100, .guards = 1 });
+    struct weir_error error;
+    size_t most = 2000;
+
+    while (weir__records_reserve(table, most, &error) == WEIR_OK)
+        weir__records_unreserve(table, most++);
+    assert_in_range(most, 2000 + 100, 2200 + 100);
+    assert_non_null(strstr(error.text, "limits change at once, and the table has room"));
+    assert_int_equal(weir__records_reserve(table, most - 1, &error), WEIR_OK); /* none was lost */
+    weir__records_unreserve(table, most - 1);
 }
 
 /* The file was edited while the server was down. */

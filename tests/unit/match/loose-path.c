@@ -69,6 +69,12 @@ TEST(test_R1_pages_that_servers_served)
         { "Express, use", "/login/./x/..", "/login/./x/../" },
         { "Node, path.normalize; Go, JoinPath", "/login/%2e/..", "/login/" },
         { "Node, path.normalize; Go, JoinPath", "//api/login/%2e%2E/x/../..", "/api/login/" },
+        { "Node, path.normalize", "/#/../login/%2e/..", "/login/" },
+        { "Go, path.Clean", "/x#/../api/%6cogin", "/api/login/" },
+        { "nginx", "/login#/../x", "/login/" },
+        { "Node, URL", "//x/api/../login#/../x", "/login/" },
+        { "PHP, parse_url", "//x\\y/login", "/login/" },
+        { "PHP, parse_url", "//x:1\\/y\\/../%6cogin?/", "/login/" },
         { "Node, URL behind nginx", "/x/../\\h/login", "/login/" },
         { "Node, URL behind nginx", "/./\\h/api/login", "/api/login/" },
     };
@@ -102,7 +108,7 @@ TEST(test_R1_a_zero_byte_is_read_both_ways)
 TEST(test_R1_a_query_has_no_readings)
 {
     static const char *const uris[] = { "/login?next=%2Fhome", "/login?a;b=/../c\\ //",
-                                        "/a-path-of-16-letters-and-more?q=%20", "/login#%20?/.." };
+                                        "/a-path-of-16-letters-and-more?q=%20", "/login?#%20/.." };
     static struct weir__facts facts;
 
     for (size_t i = 0; i < COUNT_OF(uris); i++) {

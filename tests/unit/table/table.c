@@ -5,12 +5,10 @@
 #include "unit/fixture.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "table/file.h"
@@ -570,39 +568,6 @@ TEST(test_two_tables_in_one_process_on_one_file_share_the_states)
         weir_table_destroy(two);
         path = new_path();
     }
-}
-
-/* Kernels before 5.14 cannot. */
-static bool can_populate(void)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    bool can = madvise(p, page, 23 /* MADV_POPULATE_WRITE */) == 0;
-
-    munmap(p, page);
-    return can;
-}
-
-/* The first decisions on a new table must not wait for its pages.  A page that was only reserved is
- * not in memory. */
-TEST(test_a_table_in_memory_has_its_pages_from_the_beginning)
-{
-    char path[64];
-    unsigned char in_memory[256]; /* of pages of 4096 bytes; larger ones are fewer */
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = sizeof(in_memory) * 4096;
-    struct statfs fs;
-
-    if (statfs("/dev/shm", &fs) != 0 || fs.f_type != TMPFS_MAGIC || !can_populate())
-        skip();
-    snprintf(path, sizeof(path), "/dev/shm/weir-pages-%d", (int)getpid());
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 65536 });
-    unsigned char *slots = (unsigned char *)table->header + table->keys.rooms_at / page * page;
-    unlink(path);
-    assert_int_equal(mincore(slots, bytes, in_memory), 0);
-    for (size_t i = 0; i < bytes / page; i++)
-        assert_true(in_memory[i] & 1);
-    weir_table_destroy(table);
 }
 
 TEST(test_private_tables_share_nothing)

@@ -277,6 +277,7 @@ static bool is_given(const struct ngx_weir_conf *conf, const struct ngx_weir_sou
 
 ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
 {
+    static const ngx_str_t user = ngx_string("user");
     struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
 
     if (conf->rules == NULL && conf->fleet != NULL)
@@ -293,7 +294,14 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
     struct ngx_weir_source *sources = conf->rules->sources.elts;
     for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
         sources[i].variable = -1;
-        if (!find_known(cf, &sources[i]) && !is_given(conf, &sources[i]))
+        bool found = find_known(cf, &sources[i]), given = is_given(conf, &sources[i]);
+        if (found && !given && is_same(&sources[i].name, &user))
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "weir: rules in \"%V\" look at \"user\", which the client chooses: "
+                          "no password has been checked yet, so with another name each time it "
+                          "has another key; \"weir_attribute user $remote_user;\" if that is meant",
+                          &conf->rules->path);
+        if (!found && !given)
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "weir: rules in \"%V\" look at \"%V\", which nginx does not know: rules "
                           "that need it never apply, and where a key has a default for it, as in "

@@ -105,7 +105,8 @@ needed = {f for t in tests for id in t["depends"] for f in files[id]}
 print("programs=%r" % " ".join(os.path.relpath(f, "build") for f in sorted(needed)))' "$1")
     eval "$chosen"
     [ -n "$names" ] || {
-        echo "no test has $1 in its name, and no suite is called so: meson test -C build --list"
+        echo "no test has '$1' in its name, and no suite has this name; to list all of them:" \
+            "meson test -C build --list"
         exit 2
     }
     echo "$1: $names"

@@ -331,7 +331,7 @@ int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t
         code = put(redis, fleet,
                    &(struct weir__centre_edit){ .base = newest.number,
                                                 .base_edit = newest.edit,
-                                                .origin = old.number,
+                                                .origin = old.origin ? old.origin : old.number,
                                                 .author = author ? author : "",
                                                 .note = note,
                                                 .text = old.text },

@@ -232,6 +232,9 @@ static int fail_option(struct weir__cursor *c, size_t length)
 {
     const char *names[OPTIONS];
 
+    if (weir__cursor_is(c, length, "nodelay"))
+        return weir__cursor_fail(c, "'nodelay' is nginx's: leave it out, and add 1 to its burst, "
+                                    "since burst=5 nodelay lets 6 pass at once: burst 6");
     for (size_t i = 0; i < OPTIONS; i++)
         names[i] = options[i].name;
     return weir__cursor_unknown(c, length ? length : 1, "option", names, OPTIONS);

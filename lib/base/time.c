@@ -155,7 +155,9 @@ int weir_time_parse(weir_time *out, const char *text, struct weir_error *error)
     int code = weir__cursor_time(&cursor, "the time", &time);
 
     if (code == WEIR_OK && !weir__cursor_end(&cursor))
-        return weir__cursor_fail(&cursor, "unexpected %s after the time",
+        return weir__cursor_fail(&cursor,
+                                 "unexpected %s after the time; a number and its unit (ns, us, ms, "
+                                 "s, m, h, d, w) stand together, such as 90s or 1d",
                                  weir__cursor_quote(&cursor, 1).text);
     if (code == WEIR_OK)
         *out = time;

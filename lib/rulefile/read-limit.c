@@ -52,6 +52,10 @@ bool weir__read_limit(struct weir__reader *r, const struct weir__node *node, con
         fill_in(&limit, defaults);
         code = weir_plan_create(&plan, &limit, &error);
     }
+    if (code != WEIR_OK && error.column > 0 && node->text[error.column - 1] == ',')
+        weir__fail_at(&error, error.column,
+                      "unexpected ','; several limits are a list: [5/1m, 100/1h], and options "
+                      "follow a space: 5/1m burst 10");
     if (code != WEIR_OK) {
         weir__say_error(r, node, what, &error);
         return false;

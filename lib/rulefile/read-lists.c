@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "match/lists.h"
 
 /* -------------------------------------------------------------- entries ---- */
@@ -34,6 +35,13 @@ char *weir__read_entry(struct weir__reader *r, const char *attribute, const char
     return code == WEIR_OK ? weir__arena_copy(r->arena, text, len) : NULL;
 }
 
+/* The name of a file where entries stand. */
+static bool is_file_name(const char *text, size_t len)
+{
+    return *text == '/' || strncmp(text, "./", 2) == 0 || strncmp(text, "../", 3) == 0 ||
+           (len > 4 && text[len - 4] == '.' && weir__is_letter(text[len - 1]));
+}
+
 static void read_entry(struct weir__reader *r, const struct weir__node *node,
                        struct weir__list_draft *list)
 {
@@ -43,6 +51,9 @@ static void read_entry(struct weir__reader *r, const struct weir__node *node,
 
     if (copy)
         list->entries[list->n++] = copy;
+    else if (text && !r->arena->failed && is_file_name(text, node->n))
+        weir__say(r, node, "%s is no entry; entries in a file are { file: NAME }",
+                  weir__quote(text, node->n).text);
     else if (text && !r->arena->failed)
         weir__say_error(r, node, "", &error);
 }

@@ -66,7 +66,17 @@ const char *weir__read_braces(struct weir__reader *r, const struct weir__node *n
 static void say_no_attribute(struct weir__reader *r, const struct weir__node *node,
                              const char *text)
 {
+    static const char *const nginx[][2] = {
+        { "remote_addr", "ip" },          { "binary_remote_addr", "ip" },
+        { "http_x_forwarded_for", "ip" }, { "proxy_add_x_forwarded_for", "ip" },
+        { "request_uri", "uri" },         { "request_method", "method" },
+        { "remote_user", "user" }
+    };
     const char *name = text + strspn(text, "${<:%([ ");
+
+    for (size_t i = 0; *text == '$' && i < sizeof(nginx) / sizeof(nginx[0]); i++)
+        if (strcmp(name, nginx[i][0]) == 0)
+            name = nginx[i][1];
     size_t len = weir__attribute_length(name);
     bool meant = len > 0 && len <= 40 && name[len + strspn(name + len, "}>)] ")] == '\0';
 

@@ -2,6 +2,7 @@
  * attributes. */
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cursor.h"
 #include "base/zone.h"
@@ -45,6 +46,18 @@ bool weir__read_count(struct weir__reader *r, const struct weir__node *node, con
     return true;
 }
 
+/* What others call it. */
+static bool is_shadow(const char *text)
+{
+    static const char *const names[] = { "dry-run", "dry_run", "dryrun",  "monitor", "log",
+                                         "audit",   "test",    "observe", "report" };
+    size_t i = 0, n = sizeof(names) / sizeof(names[0]);
+
+    while (i < n && strcasecmp(text, names[i]) != 0)
+        i++;
+    return i < n;
+}
+
 bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum weir_mode *out)
 {
     static const char *const names[] = { "enforce", "shadow", "off" };
@@ -59,7 +72,8 @@ bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum
     }
     if (text)
         weir__say(r, node, "unknown mode %s; %s", weir__quote(text, node->n).text,
-                  weir__hint(text, node->n, names, 3).text);
+                  is_shadow(text) ? "did you mean 'shadow'?"
+                                  : weir__hint(text, node->n, names, 3).text);
     return false;
 }
 

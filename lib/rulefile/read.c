@@ -126,6 +126,12 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
     };
     int64_t degradation;
 
+    if (root->kind == WEIR__NODE_LIST) {
+        weir__say(r, root,
+                  "a rule file must be a mapping; above a list of rules alone write the "
+                  "lines 'version: 1' and 'rules:'");
+        return;
+    }
     if (!weir__read_members(r, root, "a rule file", m, MEMBERS))
         return;
     read_version(r, root, &m[VERSION]);

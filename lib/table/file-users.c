@@ -4,6 +4,7 @@
  * device and inode; a process that makes a table or puts it in order holds it alone.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,7 +29,7 @@ static bool has_pid(const struct weir__pids *pids, int pid)
     size_t len = (size_t)snprintf(one, sizeof(one), " %d", pid);
 
     for (const char *at = pids->text; (at = strstr(at, one)) != NULL; at++)
-        if (at[len] == ',' || at[len] == '\0')
+        if (at[len] == ',' || at[len] == ' ' || at[len] == '\0')
             return true;
     return false;
 }
@@ -55,8 +56,10 @@ static void add_pid(struct weir__pids *out, int pid)
     if (has_pid(out, pid))
         return;
     out->stopped = (len == 0 || out->stopped) && is_stopped(pid);
-    if (len + 16 < sizeof(out->text)) /* further ones are left out */
-        snprintf(out->text + len, sizeof(out->text) - len, "%s %d", len ? "," : "", pid);
+    /* A lock belongs to whoever opened the file, as nginx's first process, which ends at once. */
+    const char *gone = kill(pid, 0) != 0 && errno == ESRCH ? " (ended: its children)" : "";
+    if (len + 40 < sizeof(out->text)) /* further ones are left out */
+        snprintf(out->text + len, sizeof(out->text) - len, "%s %d%s", len ? "," : "", pid, gone);
 }
 
 struct weir__pids weir__table_users(const char *path, bool locked)

@@ -100,7 +100,8 @@ struct weir__command {
     bool runs_words; /* the words are a command: options end at the first */
     int (*run)(const struct weir__call *call); /* WEIR__GO_ON, or NULL: ask a server */
     int (*ask)(const struct weir__call *call, struct weir__ask_server *server);
-    int no_server; /* exit code if there is none; 0: WEIR__EXIT_WRONG */
+    int no_server;        /* exit code if there is none; 0: WEIR__EXIT_WRONG */
+    const char *no_table; /* why there is no --table, and what is done instead; or NULL */
 };
 
 #define WEIR__COMMAND_OPTIONS(rows, ...)                                 \

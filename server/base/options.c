@@ -147,6 +147,8 @@ static int unknown(const struct weir__command *command, const char *word, size_t
     for (size_t n = 0; (o = weir__options_row(command, n)) != NULL; n++)
         names[n + 1] = o->name;
     size_t dashes = strspn(word, "-");
+    if (command->no_table && len == strlen("--table") && memcmp(word, "--table", len) == 0)
+        return weir__complain(command->name, "there is no option --table; %s", command->no_table);
     const char *near =
         len > dashes ? weir__nearest(word + dashes, len - dashes, names, WEIR__TO_NULL) : NULL;
     if (near)

@@ -226,6 +226,14 @@ int weir__ask_server_show(struct weir__ask_server *r, const char *request, const
     return WEIR__EXIT_OK;
 }
 
+void weir__ask_server_note_fleet(struct weir__ask_server *r)
+{
+    r->silent = true;
+    if (weir__ask_server_for(r, "GET /v1/status", "fleet"))
+        puts("on this node alone; on all: weir fleet rules, or the rule file of each");
+    r->silent = false;
+}
+
 void weir__ask_server_print(const struct weir__ask_server *r)
 {
     fwrite(r->answer.bytes, 1, r->answer.len, stdout);

@@ -61,6 +61,9 @@ bool weir__ask_server_for(struct weir__ask_server *remote, const char *request, 
 int weir__ask_server_show(struct weir__ask_server *remote, const char *request, const char *member,
                           void (*show)(struct weir__ask_server *remote));
 
+/* If the server is a node of a fleet, says that what was just changed by hand holds on it alone. */
+void weir__ask_server_note_fleet(struct weir__ask_server *remote);
+
 /* Is the answer an object with this member (NULL: an array)?  False after a complaint. */
 bool weir__ask_server_expect(struct weir__ask_server *remote, const char *member);
 /* Prints the error in the answer.  Returns WEIR__EXIT_WRONG. */

@@ -62,23 +62,37 @@ static void print_refused(const struct weir__document *d)
                        : "refused by {rule} ({reason|limited}); free in {retry_ms:ms}");
 }
 
-/* Rules that are meant to count elsewhere too. */
+/* Rules that are meant to count elsewhere too: one line for each reason. */
 static void doubt_fleet(const struct weir__document *d)
 {
-    const char *rule;
+    static const struct {
+        const char *fleet, *one, *several;
+    } reasons[] = {
+        { "none",
+          "warning: rule %s is across the fleet, and the server is in none: it counts on that host "
+          "alone",
+          "warning: rule %s and %d more are across the fleet, and the server is in none: they "
+          "count "
+          "on that host alone" },
+        { "share",
+          "rule %s goes by this node's share of the limit: the fleet's Redis does not answer, or "
+          "is just back",
+          "rule %s and %d more go by this node's share of the limit: the fleet's Redis does not "
+          "answer, or is just back" },
+    };
+    const char *rule, *first;
 
-    for (int i = 0; (rule = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++) {
-        const char *fleet = weir__document_text(d, "rules.%d.fleet", i);
-        if (fleet && strcmp(fleet, "none") == 0)
-            weir__complain("check",
-                           "warning: rule %s is across the fleet, and the server is in none: it "
-                           "counts on that host alone",
-                           rule);
-        else if (fleet && strcmp(fleet, "share") == 0)
-            weir__complain("check",
-                           "rule %s goes by this node's share of the limit: the fleet's Redis does "
-                           "not answer, or is just back",
-                           rule);
+    for (size_t k = 0; k < sizeof(reasons) / sizeof(reasons[0]); k++) {
+        int n = 0;
+        for (int i = 0; (rule = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++) {
+            const char *fleet = weir__document_text(d, "rules.%d.fleet", i);
+            if (fleet && strcmp(fleet, reasons[k].fleet) == 0 && n++ == 0)
+                first = rule;
+        }
+        if (n == 1)
+            weir__complain("check", reasons[k].one, first);
+        else if (n > 1)
+            weir__complain("check", reasons[k].several, first, n - 1);
     }
 }
 

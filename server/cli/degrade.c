@@ -11,7 +11,14 @@ static void show(struct weir__ask_server *r)
 {
     bool by_hand = weir__document_true(&r->document, "by_hand");
 
-    weir__show(&r->document, "", by_hand ? "{degradation} (by hand)\n" : "{degradation} (auto)\n");
+    int64_t degradation = weir__document_number(&r->document, 0, "degradation");
+
+    weir__show(&r->document, "", by_hand ? "{degradation} (by hand)" : "{degradation} (auto)");
+    if (r->call->n > 0 && degradation > 0)
+        printf(degradation > 1 ? ": guards with degrade: 1 to %d refuse"
+                               : ": guards with degrade: %d refuse",
+               (int)degradation);
+    putchar('\n');
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)

@@ -135,7 +135,10 @@ static int say_result(const struct weir__shared *f, const struct weir__centre_ed
                       int64_t version)
 {
     if (done) {
-        printf("version %" PRId64 "%s%s\n", version, *e->stage ? ", for now on " : "", e->stage);
+        printf("version %" PRId64 "%s%s", version, *e->stage ? ", for now on " : "", e->stage);
+        if (e->origin)
+            printf(", as version %" PRId64, e->origin);
+        putchar('\n');
         return WEIR__EXIT_OK;
     }
     if (e->base == version)

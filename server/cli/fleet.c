@@ -103,35 +103,91 @@ const struct weir__command weir__cmd_fleet_history = {
 
 /* -------------------------------------------------------------- rollback ---- */
 
+static bool same_text(struct weir__text a, struct weir__text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.bytes, b.bytes, a.len) == 0);
+}
+
+/* A version that is the text of an older one stands for that: what came between the two was rolled
+ * back, and is not gone back to.  A version of a stage was never in force on all nodes: back from
+ * it is what they run. */
+static int find_older(struct weir__shared *f, const struct weir__centre_version *newest,
+                      struct weir__centre_version *old)
+{
+    int64_t at = newest->origin ? newest->origin : newest->number;
+    int code = weir__shared_get(f, -1, old);
+
+    if (code != WEIR__GO_ON || (old->number > 0 && old->number != newest->number))
+        return code;
+    do {
+        *old = (struct weir__centre_version){ .number = 0 };
+        if (at == 1)
+            return code;
+        code = weir__shared_get(f, at - 1, old);
+        if (code == WEIR__GO_ON && old->origin) /* which may be forgotten: this text is the same */
+            at = old->origin;
+        else
+            at--;
+    } while (code == WEIR__GO_ON && old->number > 0 && same_text(old->text, newest->text));
+    return code;
+}
+
+static int find_version(struct weir__shared *f, const struct weir__call *call, int64_t to,
+                        const struct weir__centre_version *newest, struct weir__centre_version *old)
+{
+    int code = to ? weir__shared_get(f, to, old) : find_older(f, newest, old);
+
+    if (code != WEIR__GO_ON || old->number > 0)
+        return code;
+    if (to)
+        weir__complain(call->self->name, "there is no such version");
+    else if (newest->origin)
+        weir__complain(call->self->name,
+                       "version %" PRId64 " is as version %" PRId64
+                       ", and there is no older one with another text: name a version, see weir "
+                       "fleet history",
+                       newest->number, newest->origin);
+    else
+        weir__complain(call->self->name, "there is no version before %" PRId64 " with another text",
+                       newest->number);
+    return WEIR__EXIT_NO;
+}
+
+/* The next answer takes the place of a text. */
+static bool keep_text(struct weir__centre_version *v, char **copy)
+{
+    *copy = malloc(v->text.len + 1);
+    if (*copy && v->text.len > 0)
+        memcpy(*copy, v->text.bytes, v->text.len);
+    v->text.bytes = *copy;
+    return *copy != NULL;
+}
+
 static int roll_back(struct weir__shared *f, const struct weir__call *call, int64_t to)
 {
     const struct options *o = call->options;
     struct weir__centre_version newest, old;
+    char *newest_text = NULL, *old_text = NULL;
     int code = weir__shared_get(f, 0, &newest);
-    int64_t base = newest.number, made_by = newest.edit;
 
-    if (code == WEIR__GO_ON)
-        code = weir__shared_get(f, to ? to : base - 1, &old);
-    if (code != WEIR__GO_ON)
-        return code;
-    if (base == 0)
+    if (code == WEIR__GO_ON && newest.number == 0)
         return weir__shared_no_rules(f);
-    if (old.number == 0) {
-        weir__complain(call->self->name, "there is no such version");
-        return WEIR__EXIT_NO;
-    }
-    char *copy = malloc(old.text.len + 1);
-    if (!copy)
-        return weir__complain(call->self->name, "no memory");
-    memcpy(copy, old.text.bytes, old.text.len); /* the next answer takes its place */
-    struct weir__centre_edit edit = { .base = base,
-                                      .base_edit = made_by,
-                                      .origin = old.number,
-                                      .note = o->note,
-                                      .stage = "",
-                                      .text = { copy, old.text.len } };
-    code = weir__shared_put(f, &edit);
-    free(copy);
+    if (code == WEIR__GO_ON && !keep_text(&newest, &newest_text))
+        code = weir__complain(call->self->name, "no memory");
+    if (code == WEIR__GO_ON)
+        code = find_version(f, call, to, &newest, &old);
+    if (code == WEIR__GO_ON && !keep_text(&old, &old_text))
+        code = weir__complain(call->self->name, "no memory");
+    if (code == WEIR__GO_ON)
+        code = weir__shared_put(
+            f, &(struct weir__centre_edit){ .base = newest.number,
+                                            .base_edit = newest.edit,
+                                            .origin = old.origin ? old.origin : old.number,
+                                            .note = o->note,
+                                            .stage = "",
+                                            .text = old.text });
+    free(newest_text);
+    free(old_text);
     return code;
 }
 
@@ -154,12 +210,15 @@ const struct weir__command weir__cmd_fleet_rollback = {
     .name = "fleet rollback",
     .summary = "bring an older version of the rules back to all nodes",
     .arguments = "[VERSION] [--note TEXT] [--redis URL]",
-    .help = "Makes a new version with the text of an older one, by default of the one before the "
-            "newest. It is for all nodes at once.\n"
-            "\n" WEIR__REDIS_URL_HELP "\n"
-            "\n"
-            "Exit codes: 0 done, 1 no such version or somebody else was faster, 2 wrong use or no "
-            "Redis.",
+    .help =
+        "Makes a new version with the text of an older one, for all nodes at once, and says which "
+        "it is. By default that is the one before the newest; again, it goes further back: "
+        "versions that were rolled back are passed over, and so are those with the same text. "
+        "Back from a version on one node alone (--stage) is what all others run.\n"
+        "\n" WEIR__REDIS_URL_HELP "\n"
+        "\n"
+        "Exit codes: 0 done, 1 no such version, none before, or somebody else was faster, 2 wrong "
+        "use or no Redis.",
     WEIR__COMMAND_OPTIONS(note_rows, .common = { 0 }),
     .words_max = 1,
     .run = run_rollback,

@@ -35,7 +35,8 @@ struct weir__client {
     const char *instead;
     char *token;
     weir_time patience;
-    int fd; /* -1: not connected */
+    int fd;      /* -1: not connected */
+    bool silent; /* the server has said nothing for so long */
     SSL_CTX *context;
     SSL *ssl;
     struct weir__buffer in; /* received, not read yet */
@@ -255,6 +256,7 @@ static ssize_t receive(struct weir__client *c, struct weir_error *error)
     if (errno == EAGAIN) {
         char time[WEIR__DURATION];
         weir__human_duration(time, c->patience);
+        c->silent = true;
         return weir__fail(error, WEIR_SYSTEM, "the server at %.100s has said nothing for %s",
                           c->address, time);
     }
@@ -416,7 +418,8 @@ static int read_body(struct weir__client *c, const struct weir__http_response *h
     return code == WEIR_OK ? head->status : code;
 }
 
-/* A kept connection may have been closed in the meantime: a GET is tried again then. */
+/* A kept connection may have been closed in the meantime: a GET is tried again then.  A server that
+ * is silent would be so again. */
 static int ask_head(struct weir__client *c, const char *method, const char *path,
                     const struct weir__buffer *body, struct weir__http_response *head,
                     struct weir_error *error)
@@ -430,7 +433,7 @@ static int ask_head(struct weir__client *c, const char *method, const char *path
         if (code == WEIR_OK)
             return WEIR_OK;
         disconnect(c);
-        if (!again || any)
+        if (!again || any || c->silent)
             return code;
     }
 }

@@ -57,6 +57,7 @@ static void show_change(struct weir__ask_server *r)
     printf("%s; ", why);
     printf("%s %s", r->call->words[0], r->call->words[1]);
     weir__show(&r->document, "", " now has {entries}\n");
+    weir__ask_server_note_fleet(r);
 }
 
 /* A misspelt attribute matches nothing. */
@@ -116,7 +117,8 @@ const struct weir__command weir__cmd_lists = {
     .arguments = "[options] [LIST | --add|--remove LIST ATTRIBUTE ENTRY...]",
     .help =
         "Shows the lists, or the first 1000 entries of one. Changes take effect at once and are "
-        "kept with the table file. nginx reads its lists from its own rule file.\n"
+        "kept with the table file; in a fleet they are this node's alone. nginx reads its lists "
+        "from its own rule file.\n"
         "\n"
         "  weir lists deny\n"
         "  weir lists --add deny ip 203.0.113.0/24 198.51.100.7\n"
@@ -124,6 +126,9 @@ const struct weir__command weir__cmd_lists = {
         "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .add = false),
     .words_max = WEIR__ANY_WORDS,
+    .no_table =
+        "nginx has its lists from its rule file: write lists: { deny: { ip: [...] } } there, "
+        "and reload it",
     .run = run,
     .ask = ask,
 };

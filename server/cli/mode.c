@@ -104,10 +104,13 @@ static void show_switched(struct weir__ask_server *r)
 {
     const struct options *o = r->call->options;
 
+    bool as_written = strcmp(r->call->words[0], weir_mode_name(WEIR_AS_WRITTEN)) == 0;
+
     weir__print_safely(stdout, o->rule ? o->rule : "all rules");
-    weir__show(&r->document, "", ": {in_force}\n");
-    if (!o->rule && strcmp(r->call->words[0], weir_mode_name(WEIR_AS_WRITTEN)) == 0)
+    weir__show(&r->document, "", as_written ? ": as-written ({in_force})\n" : ": {in_force}\n");
+    if (!o->rule && as_written)
         show_still_switched(r);
+    weir__ask_server_note_fleet(r);
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)
@@ -233,7 +236,8 @@ const struct weir__command weir__cmd_mode = {
     .help = "Without a mode, shows the mode of every rule and guard and how often it has refused. "
             "enforce refuses; shadow only counts its refusals; off does nothing; "
             "as-written ends the switch, and the rule file decides again. A switch takes effect at "
-            "once, in every process that shares the table. With --table it needs no server, as for "
+            "once, in every process that shares the table; not on other nodes of a fleet. With "
+            "--table it needs no server, as for "
             "nginx alone, and shows the switches only.\n"
             "\n"
             "  weir mode shadow --rule login\n"

@@ -328,6 +328,57 @@ static void doubt_one_count(const struct weir__doubting *r, const struct weir__r
         }
 }
 
+/* What this rule's key needs and proxies do not give, in `out`; match may say that it is given. */
+static bool is_lost_at_proxies(const struct weir__rule_draft *rule, char out[64])
+{
+    struct weir__template t;
+    bool lost = false;
+
+    if (weir__template_parse(&t, rule->key, NULL) != WEIR_OK)
+        return false;
+    for (size_t i = 0; i < t.n && !lost; i++) {
+        const char *name = t.parts[i].attribute;
+        lost = !t.parts[i].fallback && !is_known_to_proxies(name) &&
+               !condition_on(rule->match, rule->matches, name);
+        snprintf(out, 64, "%s", name);
+    }
+    weir__template_free(&t);
+    return lost;
+}
+
+/* A rule for that page that applies at proxies too. */
+static bool is_limited_at_proxies(const struct weir__draft *draft, const struct weir__pattern *page)
+{
+    char unused[64];
+
+    for (size_t i = 0; i < draft->n_rules; i++) {
+        const struct weir__rule_draft *rule = &draft->rules[i];
+        const struct weir__condition *c = condition_on(rule->match, rule->matches, "uri");
+        for (size_t k = 0; c && k < c->n; k++)
+            if (rule->n_limits > 0 && weir__pattern_is_within(page, &c->patterns[k]) &&
+                !is_lost_at_proxies(rule, unused))
+                return true;
+    }
+    return false;
+}
+
+/* Tries at a login that behind a proxy nobody counts. */
+static void doubt_login(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    const struct weir__condition *c = condition_on(rule->match, rule->matches, "uri");
+    char name[64];
+
+    for (size_t i = 0; c && i < c->n; i++)
+        if (weir__path_is_guessed(&c->patterns[i]) && is_lost_at_proxies(rule, name) &&
+            !is_limited_at_proxies(r->draft, &c->patterns[i])) {
+            weir__doubt(r, rule->mark,
+                        "nginx and forward auth know no %s: there the rule never applies, and no "
+                        "other limits %s; write another one with key: \"{ip}\"",
+                        name, weir__quote(c->patterns[i].text, c->patterns[i].len).text);
+            return;
+        }
+}
+
 /* Words without an effect. */
 static void doubt_words(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
@@ -405,6 +456,8 @@ void weir__doubt_rule(const struct weir__doubting *r, const struct weir__rule_dr
     }
     if (rule->n_limits > 0 && rule->key[0] == '\0' && !has_key(r->draft))
         doubt_one_count(r, rule);
+    if (rule->n_limits > 0)
+        doubt_login(r, rule);
     doubt_key(r, rule);
 }
 

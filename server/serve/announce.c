@@ -155,6 +155,52 @@ static void warn_of_plain_tokens(const struct weir__listen *listen)
                            listen->addresses[i].text);
 }
 
+/* Whether a place that a setting names is one of the sockets that were handed over.  A name, or
+ * port 0, may stand for any. */
+static bool is_open(const struct weir__listen *listen, enum weir__door door, const char *place,
+                    size_t len)
+{
+    const char *port = memrchr(place, ':', len);
+    size_t port_len = port ? len - (size_t)(port - place) : 0;
+    bool name = port && !memchr(place, '/', len) && strspn(place, "0123456789.:[]*") < len;
+
+    for (size_t i = 0; i < listen->n_addresses; i++) {
+        const struct weir__listen_address *a = &listen->addresses[i];
+        const char *its = strrchr(a->text, ':');
+        bool same_port = its && strlen(its) == port_len && memcmp(its, port, port_len) == 0;
+        bool any = strncmp(a->text, "0.0.0.0:", 8) == 0 || strncmp(a->text, "[::]:", 5) == 0;
+        if (a->door == door &&
+            ((strlen(a->text) == len && memcmp(a->text, place, len) == 0) ||
+             (same_port && (name || (any && *place == '*'))) || (port_len == 2 && port[1] == '0')))
+            return true;
+    }
+    return false;
+}
+
+/* A setting that was written down, and counts for nothing. */
+static void warn_of_other_sockets(const struct weir__listen *listen, enum weir__door door,
+                                  const char *text)
+{
+    const char *handed = NULL;
+
+    for (size_t i = 0; i < listen->n_addresses && !handed; i++)
+        if (listen->addresses[i].door == door && listen->addresses[i].inherited)
+            handed = listen->addresses[i].text;
+    if (!handed || strcmp(text, weir__settings_rows[door].standard) == 0)
+        return;
+    for (const char *at = text; *at;) {
+        at += strspn(at, ", ");
+        size_t len = strcspn(at, ", ");
+        if (len > 0 && !is_open(listen, door, at, len))
+            weir__complain("serve",
+                           "warning: %s says %.*s, which counts for nothing: this server was given "
+                           "its sockets (%s), by systemd or by the server before it; "
+                           "ListenStream= in the .socket unit says where",
+                           weir__door_names[door], (int)len, at, handed);
+        at += len;
+    }
+}
+
 static void warn_of_no_fleet(const struct weir__server *server)
 {
     size_t n;
@@ -180,6 +226,8 @@ static void warn_of_no_fleet(const struct weir__server *server)
 
 void weir__announce_ready(const struct weir__server *server, const struct weir__listen *listen)
 {
+    warn_of_other_sockets(listen, WEIR__DOOR_RESP, server->settings->resp);
+    warn_of_other_sockets(listen, WEIR__DOOR_HTTP, server->settings->http);
     if (!server->tls)
         warn_of_plain_tokens(listen);
     if (!server->fleet)

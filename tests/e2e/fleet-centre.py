@@ -85,9 +85,11 @@ def test_D6_versions(program):
         assert code == 1 and "30/1s" in out and "40/1s" in out, out
         out, code, _ = admin("rules", "diff", "1")
         assert code == 1 and "10/1s" in out and "30/1s" in out, out
-        assert admin.ok("rollback", "1", "--note", "too much") == "version 4\n"
+        assert admin.ok("rollback", "1", "--note", "too much") == "version 4, as version 1\n"
         assert (RULES % "10/1s") in admin.ok("rules", "get")
-        assert admin.ok("rollback") == "version 5\n"
+        out, code, said = admin("rollback")
+        assert (out, code) == ("", 1) and "version 4 is as version 1, and there is no older" in said
+        assert admin.ok("rollback", "3") == "version 5, as version 3\n"
         assert (RULES % "30/1s") in admin.ok("rules", "get")
         versions = admin.json("history")
         assert [v["version"] for v in versions] == [5, 4, 3, 2, 1], versions
@@ -105,6 +107,33 @@ def test_D6_versions(program):
     admin.there = "redis://127.0.0.1:1"
     out, code, said = admin("rules", "get")
     assert code == 2 and "does not answer" in said, said
+
+
+def test_D6_a_rollback_goes_further_back(program):
+    """Never to what was rolled back, nor to the same text."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder, \
+            node(url(r), "a", folder) as a:
+        admin = Admin(url(r), folder)
+        assert admin("rollback")[:2] == ("", 1)
+        assert admin.set(RULES % "1/1s")[:2] == ("version 1\n", 0)
+        out, code, said = admin("rollback")
+        assert (out, code) == ("", 1) and "there is no version before 1 with another" in said, said
+        for n, limit in enumerate(["1/1s", "2/1s", "3/1s"], 2):
+            assert admin.set(RULES % limit, "--base", str(n - 1))[1] == 0
+        assert admin.ok("rollback") == "version 5, as version 3\n"  # 4 was bad
+        assert admin.set(RULES % "6/1s", "--base", "5")[1] == 0  # and so is 6
+        assert admin.ok("rollback") == "version 7, as version 3\n"
+        assert (RULES % "2/1s") in admin.ok("rules", "get")
+        assert admin.ok("rollback") == "version 8, as version 2\n"
+        assert (RULES % "1/1s") in admin.ok("rules", "get")
+        out, code, said = admin("rollback")  # version 1 has the text of 2
+        assert (out, code) == ("", 1) and "as version 2, and there is no older one" in said, said
+        assert admin.ok("rollback", "7") == "version 9, as version 3\n"
+        runs(9, a)
+        for base in "9", "10":  # on one node: what all others run is not the one before
+            assert admin.set(RULES % ("9%s/1s" % base), "--stage", "a", "--base", base)[1] == 0
+        assert admin.ok("rollback") == "version 12, as version 3\n"
+        assert admin("rules", "get", "99")[1] == admin("rollback", "99")[1] == 1
 
 
 def test_D6_a_stage_has_to_be_there(program):
@@ -241,7 +270,7 @@ def test_D6_nodes_follow(program):
             assert {n["runs"] for n in nodes} == {2}, nodes
             out, code, _ = admin("nodes")
             assert code == 1 and "REFUSED 3: it is bad" in out, out
-            assert admin.ok("rollback", "2") == "version 4\n"
+            assert admin.ok("rollback", "2") == "version 4, as version 2\n"
             runs(4, a, b)
             until("no refusal is left", lambda: admin("nodes")[1] == 0)
         r.kill()

@@ -300,7 +300,7 @@ def test_S6_command_line(weir):
         assert run(0, "mode", "shadow", "--rule", "extras") == "extras: shadow\n"
         assert "shadow (by hand; written: enforce)" in run(0, "mode")
         assert run(0, "mode", "as-written") == (
-            "all rules: enforce\nstill switched by hand: guard extras (shadow); "
+            "all rules: as-written (enforce)\nstill switched by hand: guard extras (shadow); "
             "--rule NAME as-written ends one\n")
         run(0, "mode", "off", "--rule", "extras")
         assert [line.split()[-1] for line in run(0, "guards", "extras").splitlines()[1:3]] == [
@@ -318,7 +318,8 @@ def test_S6_command_line(weir):
         assert "did you mean" in run(2, "guards", "serch")
         assert "--force must be open, closed or none, not 'ajar'" in run(2, "guards", "search", "--force", "ajar")
         assert "which guard" in run(2, "guards", "--force", "open")
-        assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n"
+        assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == (
+            "4 (by hand): guards with degrade: 1 to 4 refuse\n")
         assert run(0, "degrade") == "4 (by hand)\n"
         assert run(0, "degrade", "auto").endswith("(auto)\n")
         assert "from 0 to 9, or auto" in run(2, "degrade", "11")

@@ -468,6 +468,14 @@ def test_R14_a_rule_that_never_applies_is_named(module):
         code, said = nginx.test()
         assert code == 0 and 'look at "tenant", which nginx does not know' in said, said
         assert "as in {tenant|none}, all clients share that" in said, said
+    with nginx_with(module, RULES.replace("tenant", "user"), "weir_rules rules.yaml;",
+                    SERVER) as nginx:
+        code, said = nginx.test()
+        assert code == 0 and 'look at "user", which the client chooses' in said, said
+        nginx.configure(http="weir_rules rules.yaml; weir_attribute user $remote_user;",
+                        server=SERVER)
+        code, said = nginx.test()
+        assert code == 0 and "which the client chooses" not in said, said
 
 
 def test_N4_workers_and_reloads_share_the_rules(module):

@@ -3,9 +3,11 @@
 host: weir serve, and the command line."""
 import json
 import os
+import re
 import subprocess
 import zlib
 
+from clients.world import ROOT
 from nginxing import Backend, nginx_with, program
 from serving import Server, run_tests, until, write
 
@@ -81,6 +83,33 @@ def test_N3_by_hand_without_a_server(module):
         assert nginx.get("/login?name=x").status == 200
         assert by_hand("mode", "as-written", "--rule", "login").returncode == 0
         assert nginx.get("/login?name=x").status == 429
+
+
+def test_N4_a_log_that_can_be_replayed(module):
+    """As docs/nginx.md shows it: who was refused, and by which rule; and the same again."""
+    rules = """version: 1
+rules:
+  - { name: login, match: { uri: /login }, paths: loose, key: "{ip}", limit: 2/1h }
+"""
+    with open(os.path.join(ROOT, "docs/nginx.md")) as page:
+        log = re.search(r"^log_format weir (.*?)^access_log \S+", page.read(), re.M | re.S).group(1)
+    with nginx_with(module, rules) as nginx:
+        nginx.configure(http="weir_rules rules.yaml; log_format weir " + log,
+                        server="access_log weir.log weir; " + SERVER)
+        nginx.reload()
+        assert nginx.statuses(3, "/login?a=%22") == [200, 200, 429]
+        assert nginx.get("/").status == 200
+        path = nginx.path("weir.log")
+        until("four lines", lambda: len(open(path).readlines()) == 4, 20)
+        with open(path) as file:
+            lines = [json.loads(line) for line in file]
+        said = [(line["weir_rule"], line["weir_outcome"]) for line in lines]
+        assert said == [("login", "granted")] * 2 + [("login", "limited"), ("", "granted")], lines
+        done = subprocess.run([program(module), "replay", "--json", "--rules",
+                               nginx.path("rules.yaml"), path], capture_output=True, text=True)
+        assert done.returncode == 0, done
+        said = json.loads(done.stdout)
+        assert (said["requests"], said["sides"][0]["refused"]) == (4, 1), said
 
 
 def test_N3_a_table_that_weir_serve_has_made(module):

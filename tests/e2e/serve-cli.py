@@ -70,6 +70,7 @@ def test_D5_rules_across_a_fleet_that_is_not_there(weir):
     rules = """version: 1
 rules:
   - { name: all, limit: 5/1m, across: fleet, when_alone: closed }
+  - { name: two, key: "{account}", limit: 9/1m, across: fleet }
 """
     with Server(weir, rules=rules) as server:
         cli = Cli(weir, server)
@@ -77,6 +78,9 @@ rules:
         assert done.stdout == "allowed; the tightest is all: 4 of 5 left\n", done
         alone = "is across the fleet, and the server is in none: it counts on that host alone"
         assert alone in done.stderr, done
+        done = cli.run("check", "ip=192.0.2.7", "account=ann")
+        assert done.stderr.count("across") == 1, done
+        assert "rule all and 1 more are across the fleet" in done.stderr, done
         cli.has(0, "across the fleet: this host is in no fleet, and counts alone", "explain",
                 "ip=192.0.2.7")
 
@@ -250,12 +254,12 @@ def test_R5_mode(weir):
         assert cli.json(0, "status")["modes"] == {"by_hand": "off", "rules_by_hand": 1}
         assert cli(0, "check", "ip=203.0.113.9").startswith("allowed")
         cli(0, "mode", "off", "--rule", "per-ip")
-        cli.says(0, "all rules: enforce\n"
+        cli.says(0, "all rules: as-written (enforce)\n"
                     "still switched by hand: rule per-ip (off), rule login (shadow); "
                     "--rule NAME as-written ends one", "mode", "as-written")
-        cli.says(0, "per-ip: enforce", "mode", "as-written", "--rule", "per-ip")
-        cli.says(0, "login: enforce", "mode", "as-written", "--rule", "login")
-        cli.says(0, "all rules: enforce", "mode", "as-written")
+        cli.says(0, "per-ip: as-written (enforce)", "mode", "as-written", "--rule", "per-ip")
+        cli.says(0, "login: as-written (enforce)", "mode", "as-written", "--rule", "login")
+        cli.says(0, "all rules: as-written (enforce)", "mode", "as-written")
         assert "MODE" not in cli(0, "status")
         assert cli(1, "check", "ip=203.0.113.9")
         assert cli.json(0, "mode")["in_force"] == "enforce"
@@ -573,6 +577,8 @@ def test_S6_no_server(weir):
     for words in [("status",), ("check", "ip=192.0.2.7"), ("bans",), ("mode",),
                   ("events", "--follow"), ("top",), ("rules", "get"), ("explain", "ip=192.0.2.7")]:
         cli.fails("no server at 127.0.0.1:1; start one: weir serve; or say where: --server", *words)
+    for option in "--table", "--table=x":
+        cli.fails("nginx has its lists from its rule file: write lists:", "lists", option, "x")
     for words in [("bans",), ("mode",), ("guards",), ("reset", "ip=192.0.2.7")]:
         cli.fails("say where: --server; or without one: --table FILE", *words)
     cli.fails("no server at ./none; start one", "status", "--server", "./none")
@@ -589,6 +595,14 @@ def test_S6_a_server_that_is_silent(weir):
         cli = Cli(weir, "127.0.0.1:%d" % silent.getsockname()[1])
         for time, words in ("10ms", "10ms"), ("1s", "1s"):
             cli.fails("has said nothing for %s" % words, "status", "--timeout", time)
+        silent.settimeout(0)
+        for _ in range(2):  # it asks once
+            silent.accept()
+        try:
+            silent.accept()
+            assert False, "asked again"
+        except BlockingIOError:
+            pass
         cli.fails("--timeout", "status", "--timeout", "0")
 
 

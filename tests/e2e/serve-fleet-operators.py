@@ -114,6 +114,19 @@ def test_D5_all_tell_by_what_decisions_go_by(weir):
                           state=lambda: str((tells(server), server.fleet)))
 
 
+def test_D6_by_hand_is_one_node(weir):
+    """Whoever changes a list or a mode by hand is told that other nodes keep theirs."""
+    with Redis() as redis, Node(weir, url(redis), "a", rules=RULES % 20) as a:
+        note = "on this node alone; on all: weir fleet rules"
+        for words, noted in [(("mode", "off"), True), (("mode", "as-written"), True),
+                             (("lists", "--add", "deny", "ip", "192.0.2.9"), True),
+                             (("mode",), False), (("lists",), False),
+                             (("mode", "off", "--json"), False)]:
+            done = subprocess.run([weir, *words, "--server", "127.0.0.1:%d" % a.ports["http"]],
+                                  check=True, capture_output=True, text=True)
+            assert (note in done.stdout) == noted and done.stderr == "", (words, done)
+
+
 def test_D6_history_and_rollback(weir):
     with Redis() as redis, Node(weir, url(redis), "a") as a, Node(weir, url(redis), "b") as b:
         joined(a, b)

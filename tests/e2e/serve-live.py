@@ -702,6 +702,27 @@ def test_systemd_socket_activation_and_notify(weir):
     shutil.rmtree(folder)
 
 
+def test_systemd_addresses_that_count_for_nothing_are_told(weir):
+    """weir.conf names an address, and systemd's sockets are elsewhere."""
+    tcp = listening()
+    port = tcp.getsockname()[1]
+    for http, warned in [("0.0.0.0:%d" % port, True), ("127.0.0.1:%d" % (port - 1), True),
+                         ("/run/none.sock", True), ("*:%d" % port, True),
+                         ("127.0.0.1:%d" % port, False), ("localhost:%d" % port, False),
+                         ("127.0.0.1:7380", False), ("127.0.0.1:0", False)]:
+        process = activate(weir, [tcp], "http", {}, "--resp", "127.0.0.1:0", "--http", http)
+        said = ""
+        while "  table " not in said:
+            said += process.stdout.readline()
+        told = "warning: http says %s, which counts for nothing" % http in said
+        assert told == warned, (http, said)
+        assert said.count("warning") == warned, said
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+        process.stdout.close()
+    tcp.close()
+
+
 def test_systemd_a_socket_of_another_name_is_refused(weir):
     tcp = listening()
     process = activate(weir, [tcp], "ssh", {})

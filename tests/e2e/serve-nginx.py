@@ -7,13 +7,14 @@ Clients come from several addresses of the loopback; so Weir is told that only 1
 proxy."""
 import contextlib
 import http.client
+import json
 import os
 import socket
 import subprocess
 import tempfile
 
 from clients.world import ROOT, snippet
-from serving import Proxy, Server, free_port, run_tests, write
+from serving import Proxy, Server, free_port, run_tests, until, write
 
 RULES = """version: 1
 rules:
@@ -89,6 +90,7 @@ def configuration(folder, front, weir):
     shown = shown.replace("timeout      100ms;", "timeout      10s;")  # a busy machine is no hang
     shown = shown.replace("timeout         100ms;", "timeout         10s;")
     assert "100ms" not in shown
+    shown = shown.replace("/var/log/nginx/weir.log", os.path.join(folder, "weir.log"))
     return CONFIGURATION.format(folder=folder) + shown + ALL_HEADERS.format(folder=folder) + "}\n"
 
 
@@ -182,6 +184,26 @@ def test_S2_nginx_denied_is_403(weir):
         own = nginx("/forbidden")
         # the backend's own refusals stay as they are
         assert own.status == 403 and own.body == b"its own\n", own.body
+
+
+def test_S2_nginx_logs_who_was_refused_and_why(weir):
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        for _ in range(6):
+            nginx("/")
+        nginx("/", client="127.0.0.66")
+        nginx("/forbidden", client="127.0.0.3")
+
+        def logged():
+            with open(nginx.path("weir.log")) as file:
+                lines = [json.loads(line) for line in file]
+            return len(lines) == 8 and lines
+
+        lines = until("the lines are there", logged)
+        told = [tuple(line[name] for name in ("remote_addr", "status", "level", "limit",
+                                              "retry")) for line in lines[5:]]
+        assert told == [("127.0.0.2", "429", "3", '"per-ip";r=0;t=2', "2"),
+                        ("127.0.0.66", "403", "3", "", ""),
+                        ("127.0.0.3", "403", "0", '"per-ip";r=4;t=2', "")], told
 
 
 def test_S2_nginx_limits_per_path(weir):

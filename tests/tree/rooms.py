@@ -137,12 +137,9 @@ class Report:
 
 
 def list_files(root):
-    """Tracked files and those that would be; without git, all that are not in a build directory."""
+    """Tracked files: others are a user's own; without git, all that are not in a build directory."""
     try:
-        git = subprocess.run(
-            ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            capture_output=True, check=True
-        )
+        git = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True)
         names = git.stdout.decode().split("\0")
     except (OSError, subprocess.CalledProcessError):
         names = []

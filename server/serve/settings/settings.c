@@ -68,7 +68,7 @@ const struct weir__option weir__settings_rows[] = {
     ROW("fleet", REDIS, "fleet", fleet, "", 0, 0, "URL",
         "the Redis of a fleet: rules `across: fleet` are one limit for all its nodes; without "
         "--rules, this node follows the fleet's rules. Others can read flags: put a password into "
-        "WEIR_FLEET or the settings file"),
+        "WEIR_FLEET, or into the settings file if nobody else can read that"),
     ROW(NULL, TEXT, "fleet-name", fleet_name, "", 0, 0, "NAME",
         "which of the fleets there; default 'default'"),
     ROW(NULL, TEXT, "fleet-node", fleet_node, "", 0, 0, "NAME",
@@ -260,6 +260,7 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
         names[i] = weir__settings_rows[i].name;
     if (row == NULL) {
         size_t shown = shown_length(key);
+        bool token = shown < WEIR__EDITS_MAX && weir__edits(key->text, shown, "tokens", 6) <= 2;
         if (shown < key->n && shown > 0)
             weir__report_add(report, key->at,
                              "a name and a value are NAME: VALUE, with a space; found %s...",
@@ -267,7 +268,8 @@ static void find_pair(struct reading *r, struct weir__report *report, const stru
         else
             weir__report_add(report, key->at, "there is no setting %s; %s",
                              weir__quote(key->text, shown).text,
-                             weir__hint(key->text, shown, names, SETTINGS).text);
+                             token ? "did you mean 'admin-token' or 'check-token'?"
+                                   : weir__hint(key->text, shown, names, SETTINGS).text);
     } else if (row == &weir__settings_rows[CONFIG]) {
         weir__report_add(report, key->at, "config names this file; it cannot be set in it");
     } else if (value->kind != WEIR__NODE_TEXT && value->kind != WEIR__NODE_NOTHING) {
@@ -453,10 +455,23 @@ static bool read_secret_file(struct reading *r, const struct weir__option *secre
     return true;
 }
 
+static bool has_password(const char *text)
+{
+    struct weir__redis_url url;
+    bool has = *text && weir__redis_url_parse(&url, text, NULL) == WEIR_OK &&
+               (*url.login.password || *url.sentinel_login.password);
+
+    explicit_bzero(&url, sizeof(url));
+    return has;
+}
+
 static bool read_secrets(struct reading *r)
 {
     for (size_t i = 0; i < SETTINGS; i++) {
         const struct weir__option *secret = &weir__settings_rows[i];
+        if (secret->kind == WEIR__OPTION_REDIS && r->values[i].from == CONFIG_FILE &&
+            has_password(text_of(&r->s, secret)))
+            warn_if_open(r->config);
         if (secret->kind != WEIR__OPTION_SECRET)
             continue;
         bool has = *text_of(&r->s, secret), named = *text_of(&r->s, secret + 1);

@@ -4,6 +4,8 @@
 
 #include "algo/limit.h"
 #include "random.h"
+#include "unit/fixture.h"
+#include "unit/limit-options.h"
 
 #define S   WEIR_SECOND
 #define MAX "9223372036854775807"
@@ -518,4 +520,30 @@ TEST(test_read_failure_touches_nothing)
     assert_int_equal(error.column, 21); /* of the whole line */
     assert_same_limit(&limit, &before);
     assert_int_equal(named, 99);
+}
+
+/* --------------------------------------------------------- every option ---- */
+
+/* The parser lists the options that it knows. */
+TEST(test_each_option_makes_another_limit)
+{
+    struct weir_limit none;
+    struct weir_error error;
+    size_t commas = 0;
+
+    assert_int_equal(weir_limit_parse(&none, "5/1s qqqqqqqqqqqqqqq", &error), WEIR_INVALID);
+    for (const char *c = error.text; *c; c++)
+        commas += *c == ',';
+    print_message("%s\n", error.text);
+    for (size_t i = 0; i < COUNT_OF(limit_options); i++) {
+        struct weir_limit without = limit_of(limit_options[i].without),
+                          with = limit_of(limit_options[i].with);
+        char text[128];
+
+        assert_contains(error.text, limit_options[i].name);
+        assert_false(weir__limit_equal(&without, &with));
+        weir_limit_print(text, sizeof(text), &with);
+        assert_string_equal(text, limit_options[i].with);
+    }
+    assert_int_equal(commas, COUNT_OF(limit_options) - 1);
 }

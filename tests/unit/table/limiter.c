@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "table/registry.h"
+#include "unit/limit-options.h"
 #include "unit/limiter-pair.h"
 
 /* --------------------------------------------------------------------- join ---- */
@@ -44,6 +45,23 @@ TEST(test_same_name_with_another_limit_is_refused_and_told)
         expect_create_fails(p.two, "api", others[i], WEIR_EXISTS, "gcra 300/1m");
     }
     limiter_of(p.two, "api", "gcra 300/1m");
+    leave(&p);
+}
+
+TEST(test_a_record_has_every_option)
+{
+    struct pair p = make_pair(false, 0);
+    struct weir_limiter_info info;
+    int64_t at = 0;
+
+    for (size_t i = 0; i < COUNT_OF(limit_options); i++)
+        limiter_of(p.one, limit_options[i].name, limit_options[i].with);
+    for (size_t i = 0; i < COUNT_OF(limit_options); i++) {
+        assert_true(weir_limiter_next(p.two, &at, &info));
+        assert_string_equal(info.name, limit_options[i].name);
+        assert_string_equal(info.limit, limit_options[i].with);
+        expect_create_fails(p.two, info.name, limit_options[i].without, WEIR_EXISTS, info.limit);
+    }
     leave(&p);
 }
 

@@ -645,4 +645,30 @@ TEST(test_T1_one_that_nobody_names_is_waited_for_as_long_as_its_work_can_take)
     assert_int_equal(weir__locker_patience_ms(&nobody, true, 0), 30000);
 }
 
+/* nginx's first process opens the table, leaves it to its master, and ends. */
+TEST(test_a_user_that_has_ended_is_told_as_such)
+{
+    const char *path = new_path();
+    char ended[64];
+    int alive[2];
+
+    weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 100 }));
+    assert_int_equal(pipe(alive), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        flock(open(path, O_RDWR), LOCK_SH);
+        if (fork() == 0) {
+            close(alive[1]);
+            _exit((int)read(alive[0], ended, 1));
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    struct weir__pids users = weir__table_users(path, false);
+    close(alive[1]);
+    close(alive[0]);
+    snprintf(ended, sizeof(ended), " %d (ended: its children)", (int)pid);
+    assert_string_equal(users.text, ended);
+}
+
 GROUP(make_folder, remove_folder)

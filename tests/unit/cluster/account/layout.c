@@ -8,6 +8,7 @@
 #include "cluster/account/layout.h"
 #include "random.h"
 #include "unit/fixture.h"
+#include "unit/limit-options.h"
 
 static const char *const limits[] = {
     "gcra 5/1m burst 3",
@@ -52,6 +53,20 @@ TEST(test_head_says_the_limit)
         assert_true(weir__limit_equal(&plan.limit, &again.limit));
         for (size_t len = 0; len < head.len; len++)
             assert_int_equal(weir__account_limit(&limit, head.bytes, len), 0);
+    }
+}
+
+TEST(test_head_says_every_option)
+{
+    for (size_t i = 0; i < COUNT_OF(limit_options); i++) {
+        struct weir_plan plan = plan_of(limit_options[i].with);
+        struct weir__account_head head = weir__account_head(&plan);
+        struct weir_limit limit;
+        char text[128];
+
+        assert_int_equal(weir__account_limit(&limit, head.bytes, head.len), head.len);
+        weir_limit_print(text, sizeof(text), &limit);
+        assert_string_equal(text, limit_options[i].with);
     }
 }
 

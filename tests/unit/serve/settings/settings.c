@@ -235,6 +235,8 @@ TEST_WITH(test_bad_files, fresh, NULL)
         { "admin-token: (set)\n", "admin-token is how --print-settings hides a secret" },
         { "admin-token: &secret\n", ":1:1: admin-token is empty; a secret that begins with &" },
         { "check-token: ~\n", ":1:14: check-token is empty" },
+        { "tokn: x\n", "no setting 'tokn'; did you mean 'admin-token' or 'check-token'?" },
+        { "tokens: x\n", "did you mean 'admin-token' or 'check-token'?" },
         { "admin-token: two words\n", "admin-token has a byte that is no visible ASCII" },
         { "admin-token: same\ncheck-token: same\nmemory: 1\n", "are the same" },
         { "rules: a\tb\n", ":1:8: rules has a control character in it" },
@@ -290,6 +292,20 @@ TEST_WITH(test_secrets, fresh, NULL)
     s = good(line_of("--memory --admin-token-file %s", path));
     assert_contains(said, "warning: everybody on this host can read");
     weir__settings_free(&s);
+
+    const char *urls[] = { "fleet: redis://:secret@db",
+                           "fleet: redis://db?sentinel-password=secret", "fleet: redis://db?db=1" };
+    for (size_t i = 0; i < 3; i++) {
+        const char *config = file_with(urls[i]);
+        chmod(config, 0644);
+        s = good(line_of("--memory --config %s", config));
+        assert_true((strstr(said, "warning: everybody on this host can read") != NULL) == (i < 2));
+        weir__settings_free(&s);
+        chmod(config, 0640);
+        s = good(line_of("--memory --config %s", config));
+        assert_string_equal(said, "");
+        weir__settings_free(&s);
+    }
 
     refuse(line_of("--memory --check-token-file %s", path),
            "WEIR_CHECK_TOKEN and --check-token-file are both set");

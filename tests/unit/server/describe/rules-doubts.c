@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "server/describe/rules-doubts.h"
+#include "unit/limit-options.h"
 #include "unit/reading.h"
 
 static const struct around {
@@ -89,4 +90,18 @@ TEST(test_R14_doubts)
     fclose(cases);
     assert_true(n > 80);
     assert_int_equal(wrong, 0);
+}
+
+/* Of two limits that differ in an option none is the tighter one; but for a burst (0). */
+TEST(test_R14_no_option_is_overlooked)
+{
+    char text[256];
+
+    for (size_t i = 1; i < COUNT_OF(limit_options); i++) {
+        snprintf(text, sizeof(text),
+                 "rules:\n  - { name: a, key: \"{ip}\", limit: %s }\n"
+                 "  - { name: b, key: \"{ip}\", limit: %s }",
+                 limit_options[i].without, limit_options[i].with);
+        assert_true(is_doubted("top", text, "-"));
+    }
 }

@@ -91,7 +91,7 @@ struct weir_redis_request {
     weir_time timeout; /* the answer comes by then, whatever Redis does */
     /* Makes a repeat harmless: a key of Redis, with the same {tag}, of this ask alone.  Then it is
      * sent again by itself if its answer was lost, and may be asked again if it is unknown.  The id
-     * is remembered for timeout, of which a day counts, and id_life; 0: 10 s.  No bytes: none */
+     * is remembered for the timeout, at most a day, and id_life more; 0: 10 s.  No bytes: none */
     struct weir_key id;
     weir_time id_life;
     struct weir_redis_draw draw;

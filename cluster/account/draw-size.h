@@ -10,8 +10,9 @@
  *     ahead   max(0, slow * horizon - have)
  *     units   min(left, max(min(waiting, max(need, left / 2)), min(waiting + ahead, share - have)))
  *             or, if that is below need: need, if it is left and somebody waits or nothing is had
- *     spent   fewer units than waiting + ahead: none, or less than one is left, or less than a pace
- *             needs and a 16th of the burst; or nothing was wanted, and less than need is left
+ *     spent   fewer units than waiting + ahead: none, or what is left is less than one, or less
+ *             than a pace needs and than a 16th of the burst; or nothing was wanted, and less than
+ *             need is left
  *
  * A node may spend what it has drawn for a `life`, and no longer than the window or bucket of the
  * draw lasts: so a unit counts in the account exactly where it would have counted when spent.
@@ -54,7 +55,7 @@ struct weir__draw_terms {
     weir_time pace;    /* between draws of a busy key */
     int64_t epoch;     /* us: demand is counted in these */
     int64_t due;       /* thousandths of a unit that the limit lets pass in a pace */
-    int64_t least;     /* such, or of a 16th of the burst: with less left it is spent */
+    int64_t least;     /* that or a 16th of the burst, the lesser: with less left it is spent */
     int shift;         /* demand is counted in 2^shift units: 0 but for very fast limits */
     bool window;
     bool exact; /* nothing is drawn ahead: only for asks that wait */

@@ -254,8 +254,8 @@ static void add_bytes(struct numbers *to, const void *bytes, size_t len)
 
 /* Where in the account the part is that changes, in digits; the account's format, which a script
  * takes it apart by; each ended by NUL.  The head, behind its length.  Eight bytes and one are read
- * faster than seven and two; of nanoseconds, of which these scripts know none, the lower byte then
- * makes the time absurd. */
+ * faster than seven and two.  The eighth is the lower byte of the nanoseconds, which these scripts
+ * do not know: any makes the time absurd. */
 static void add_head(struct numbers *to, const struct weir__account_head *head, size_t place)
 {
     char text[FORMAT_MAX];

@@ -63,7 +63,7 @@ void weir__fleet_pay_back(struct weir__fleet *fleet, struct weir__fleet_key *key
                           weir_time now);
 /* Before late units are laid into the purse: an ask takes the oldest first, and would leave these
  * in the place of others, to be spent in a window that they are not of. */
-void weir__fleet_make_room(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+void weir__fleet_empty_purse(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 /* These units, which are not in the purse. */
 void weir__fleet_repay(struct weir__fleet *fleet, struct weir__fleet_key *key,
                        const struct weir__repay *back);

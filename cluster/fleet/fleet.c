@@ -298,8 +298,8 @@ void weir__fleet_pay_back(struct weir__fleet *f, struct weir__fleet_key *k, int6
     repay_lots(f, k, units);
 }
 
-/* Units that another process has drawn are lost. */
-void weir__fleet_make_room(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+/* Another process's units are lost. */
+void weir__fleet_empty_purse(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     if (!f->exact) {
         weir__fleet_pay_back(f, k, INT64_MAX, now);
@@ -396,7 +396,7 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     int64_t units = late ? weir__int_least(drawn->units, waiting) : drawn->units;
 
     if (units > 0 && late)
-        weir__fleet_make_room(f, k, now);
+        weir__fleet_empty_purse(f, k, now);
     if (units > 0)
         f->ops->fill(f->world, k, units, late ? now : weir__int_most(0, sent + lasts - life), now);
     if (units > 0 && !late) {

@@ -42,7 +42,7 @@ static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, 
 {
     if (item->kept.units == 0)
         return;
-    weir__fleet_make_room(f, item->key, now);
+    weir__fleet_empty_purse(f, item->key, now);
     f->ops->fill(f->world, item->key, item->kept.units, now, now);
     weir__fleet_look_over(f, item->key, now);
 }

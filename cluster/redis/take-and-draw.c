@@ -100,8 +100,8 @@ static void begin(struct weir__redis_job *job, struct weir__redis_client *client
 
 /* ------------------------------------------------------------- requests ---- */
 
-/* Until its deadline an ask is sent again by itself, and then the caller may ask again: as long has
- * its id to be known.  In ms; of a timeout a day counts. */
+/* For how long an id is remembered, in ms.  An ask is sent again until its deadline, and after that
+ * its caller may ask again.  A timeout may be for ever: at most a day of it counts. */
 static int64_t keep_of(const struct weir_redis_request *r)
 {
     weir_time waits = r->timeout < 0 ? 0 : r->timeout < DAY ? r->timeout : DAY;

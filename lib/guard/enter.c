@@ -79,16 +79,15 @@ static weir_time key_free_in(const struct passage *p)
     return mean == 0 ? UNKNOWN_RETRY : each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
 
-/* A look, so that a refusal changes nothing; take_seat decides. */
-static inline bool pass_key(struct passage *p)
+/* A look, so that a refusal changes nothing; take_seat decides.  limit: of permits out, for it. */
+static inline bool pass_key(struct passage *p, int64_t limit)
 {
     int64_t out = weir__held_count(&p->guard->held, p->home, &p->slot);
 
     if (out + p->cost <= p->key_max)
         return true;
-    int64_t of_key = p->key_max - out,
-            of_all = weir__guard_limit(p->record, p->plan) - weir__get(&p->record->in_flight);
-    p->left = of_key < of_all ? of_key : of_all;
+    int64_t key_left = p->key_max - out, all_left = limit - weir__get(&p->record->in_flight);
+    p->left = key_left < all_left ? key_left : all_left;
     p->retry = key_free_in(p);
     return false;
 }
@@ -229,7 +228,7 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
         p->retry = WEIR_SECOND;
         return WEIR_SHED;
     }
-    if (p->keyed && !pass_key(p))
+    if (p->keyed && !pass_key(p, how->behind ? 0 : limit - spare))
         return WEIR_KEY_BUSY;
     if (__builtin_expect(how->waits, 0))
         note_waiter(p);

@@ -38,8 +38,8 @@
 #include "guard/shed.h"
 #include "guard/host-load.h"
 #include "table/holders.h"
-#include "table/registry.h"
 #include "table/permits-by-key.h"
+#include "table/registry.h"
 
 #define WEIR__PERMITS_MAX     16384
 #define WEIR__PERMITS         1024 /* the default; without a bound by key */

@@ -327,8 +327,8 @@ static inline __attribute__((always_inline)) bool ends_path(char c, enum weir__p
             reader != WEIR__DOTS);
 }
 
-/* Ten readings of a path of 8 KB are work: with the reader known to the compiler they are half of
- * it. */
+/* All readings of a path of 8 KB are work: with the reader known to the compiler they are half as
+ * much. */
 static inline __attribute__((always_inline)) size_t
 read_as(const char *uri, size_t len, enum weir__path_reader reader, char *out, size_t size)
 {

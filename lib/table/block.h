@@ -87,7 +87,8 @@ static inline void *weir__block_at(const struct weir__slab *slab, uint32_t block
     return slab->bytes + (block - 1) * WEIR__BLOCK_LEAST;
 }
 
-/* Chunks that have disk space, from `at` on: how many the next ones are, side by side.  0: none. */
+/* The next chunks that have disk space, side by side: *from is the first of them, at `at` or behind
+ * it.  Returns how many; 0: none. */
 uint64_t weir__slab_furnished(const struct weir__slab *slab, uint64_t at, uint64_t *from);
 
 /* Releases the disk space or memory of at most `most` free chunks; returns how many it was. */

@@ -2,8 +2,8 @@
  * error then, and not a signal later.
  *
  * Some parts have it from the beginning, others get it when they are first used.  A file that was
- * copied without its holes has it for neither where there were zeros.  Such a file has less space
- * than all that is used needs: then it gets it, and nobody else is there yet.
+ * copied without its holes has it for neither where there were zeros.  A file that has less space
+ * than all that is used needs gets the rest while nobody else is there.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void want(struct wanted *w, uint64_t from, uint64_t end)
         w->code = weir__table_commit(w->table, from, end - from, w->error);
 }
 
-/* What tells which others are used. */
+/* They tell which other parts are used. */
 static void want_maps(struct wanted *w, const struct weir__sizes *s)
 {
     want(w, WEIR__HOLDERS_AT, s->users_at);

@@ -44,7 +44,7 @@
 #define WEIR__GUARD_BYTES  ((uint64_t)320 << 10) /* of all else; sparse: see its permits */
 #define WEIR__GUARD_SEATS  16384                 /* and permits */
 #define WEIR__SEATS_OFFSET ((uint64_t)64 << 10)  /* of a guard's seats in its bytes */
-#define WEIR__SEATS_AT     24                    /* in its record: how many it ever had */
+#define WEIR__SEATS_AT     24                    /* of the number of seats in its record */
 #define WEIR__HOLDERS      1024 /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256

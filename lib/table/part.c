@@ -359,7 +359,7 @@ static bool write_fresh(struct weir__part *part, struct weir__hand *hand)
     return done;
 }
 
-/* It remembers no time either. */
+/* All of it: it remembers no time either. */
 static bool is_fresh(const struct weir__part *part)
 {
     return is_large(part) && *(const weir_time *)part->state == 0 &&

@@ -48,8 +48,8 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
 /* The second half of that: from the slot's words, which were read, to the copy. */
 void weir__part_copy(struct weir__part *part, weir_time now);
 
-/* If there is no copy, for one that writes nothing: it needs no block, or there is none.  A copy in
- * memory, which the caller frees.  NULL: more is owed than can be told, or there is no memory. */
+/* If there is no copy, since nothing will be written or no block is left: one in memory, which the
+ * caller frees.  NULL: more is owed than can be told, or there is no memory. */
 void *weir__part_copy_apart(struct weir__part *part, weir_time now);
 
 /* Copies a large state to `out`, zeros if there is none; of a limiter whose limit never changes.

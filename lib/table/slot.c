@@ -10,8 +10,8 @@
  * fails, looks again, and finds the key there.
  */
 #include "table/cl-throttle-limits.h"
-#include "table/permits-by-key.h"
 #include "table/eviction.h"
+#include "table/permits-by-key.h"
 
 /* -------------------------------------------------------- empty slots ---- */
 

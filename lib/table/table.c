@@ -12,13 +12,13 @@
 
 #include "table/bans.h"
 #include "table/cl-throttle-limits.h"
+#include "table/disk-space.h"
 #include "table/file.h"
 #include "table/fork.h"
 #include "table/hand.h"
-#include "table/permits-by-key.h"
 #include "table/holders.h"
+#include "table/permits-by-key.h"
 #include "table/registry.h"
-#include "table/disk-space.h"
 #include "table/slot.h"
 
 #define SLAB_KEPT       8 /* the last eighth: block.c */
@@ -132,7 +132,7 @@ bool weir__table_punch(const struct weir_table *table, void *bytes, uint64_t n)
                                       (off_t)n)) == 0;
 }
 
-/* At a multiple of a huge page: a file's can be mapped there only. */
+/* At a multiple of 2 MB: elsewhere a file's huge pages are mapped as small ones. */
 static void *map_aligned(uint64_t bytes, int flags, int fd)
 {
     const int nothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -226,8 +226,8 @@ static bool is_in_memory(const struct weir_table *table)
 }
 
 /* Slots get huge pages, however the file system is mounted: else a key among millions waits twice,
- * for the entry of its page and for its line.  Linux makes one out of small ones, of which a first
- * will do; where it has none at hand the rest stay small. */
+ * for the entry of its page and for its line.  Linux makes a huge page out of small ones, even of a
+ * single one; where it has none at hand the rest stay small. */
 static void take_huge_pages(unsigned char *begin, const unsigned char *end)
 {
     begin += -(uint64_t)(uintptr_t)begin % HUGE_PAGE;

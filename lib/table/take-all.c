@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "table/combined-answer.h"
-#include "table/take-all.h"
 #include "table/eviction.h"
+#include "table/take-all.h"
 
 /* An item on its way. */
 struct part {

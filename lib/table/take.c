@@ -44,7 +44,7 @@ static inline bool is_plain(const struct weir_ask *ask)
     return (ask->cost | ask->now) >= 0 && (uint64_t)ask->wait_max <= WEIR__PACKED_WAIT_MAX;
 }
 
-/* Another one.  False: its cost is negative. */
+/* Makes any ask plain.  False: its cost is negative. */
 static bool mend(const struct weir_ask *ask, struct weir_ask *mended)
 {
     *mended = *ask;

@@ -17,7 +17,7 @@ struct weir__client_options {
     const char *token;  /* NULL: none */
     const char *ca;     /* PEM file of trusted authorities; NULL: those of this host */
     weir_time timeout;  /* how long the server may be silent; 0: 30 s */
-    const char *instead; /* of a server, for who finds none; NULL: nothing */
+    const char *instead; /* what does without a server: said where there is none; or NULL */
 };
 
 struct weir__client;

@@ -187,14 +187,14 @@ static void doubt_behind(const struct weir__doubting *r, size_t at)
     }
 }
 
-/* Whether a applies to all that b applies to, whatever it counts. */
+/* Whether a applies to all that b applies to, as another rule may. */
 static bool applies_too(const struct weir__rule_draft *a, const struct weir__rule_draft *b)
 {
     return a->mode == WEIR_ENFORCE && a->excepts == 0 && strcmp(a->key, b->key) == 0 &&
            (a->loose == b->loose || is_without_path(a)) && is_wider(a, b);
 }
 
-/* Too many for every request are a mistake in the file; here are those for all that have an ip. */
+/* Limits of one key.  Too many for every request, with or without a key, are an error already. */
 static void doubt_together(const struct weir__doubting *r, size_t at)
 {
     const struct weir__rule_draft *rule = &r->draft->rules[at];

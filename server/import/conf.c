@@ -49,6 +49,22 @@ bool weir__conf_has_anywhere(const struct weir__directive *block, const char *na
     return false;
 }
 
+size_t weir__conf_option_at(const struct weir__directive *d, const char *name)
+{
+    size_t i = d->n - 1;
+
+    while (i > 0 && strncmp(d->words[i], name, strlen(name)) != 0)
+        i--;
+    return i;
+}
+
+const char *weir__conf_option(const struct weir__directive *d, const char *name)
+{
+    size_t i = weir__conf_option_at(d, name);
+
+    return i > 0 ? d->words[i] + strlen(name) : NULL;
+}
+
 const char *const weir__heirlooms[WEIR__HEIRLOOMS] = { "limit_req", "limit_conn",
                                                        "limit_req_dry_run", "limit_conn_dry_run" };
 

@@ -3,7 +3,6 @@
  * A rule counts for itself, knows a request by its URI as it was sent, and is asked once.  So zones
  * that had to be split, and requests that nginx sends on to another place, may come out otherwise.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "server/import/import.h"
@@ -97,11 +96,18 @@ static void note_inner(struct weir__import *import, const struct weir__directive
 
 /* ----------------------------------------------------------------- places ---- */
 
+/* That some place asks. */
+struct zone {
+    const char *name, *key; /* key "": there is no such zone */
+    struct zone *next;
+};
+
 struct survey {
     struct weir__import *import;
     const struct weir__import_place *places;
     size_t uses;   /* different ones */
     bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
+    struct zone *zones[2];
 };
 
 static bool is_asked(const struct weir__import_place *p, enum weir__heirloom kind)
@@ -117,11 +123,10 @@ static const char *next_zone(const struct weir__directive **d, enum weir__heirlo
         *d = limit->next;
         if (!weir__conf_is(limit, weir__heirlooms[kind]) || limit->n < 2)
             continue;
-        if (kind == WEIR__LIMIT_CONN)
-            return limit->words[1];
-        for (size_t i = limit->n - 1; i > 0; i--)
-            if (strncmp(limit->words[i], "zone=", 5) == 0)
-                return limit->words[i] + 5;
+        const char *zone =
+            kind == WEIR__LIMIT_CONN ? limit->words[1] : weir__conf_option(limit, "zone=");
+        if (zone != NULL)
+            return zone;
     }
     return NULL;
 }
@@ -132,43 +137,61 @@ static const struct weir__directive *limits_of(const struct weir__import_place *
     return is_asked(p, kind) ? weir__conf_inherited(p->at, kind) : NULL;
 }
 
-/* The key of a zone; "": there is no such zone. */
 static const char *key_of(const struct survey *w, enum weir__heirloom kind, const char *zone)
 {
     static const char *const names[] = { "limit_req_zone", "limit_conn_zone" };
     size_t len = strlen(zone);
 
-    for (const struct weir__directive *d = w->import->http->first; d != NULL; d = d->next)
-        for (size_t i = 2; weir__conf_is(d, names[kind]) && i < d->n; i++)
-            if (strncmp(d->words[i], "zone=", 5) == 0 && strncmp(d->words[i] + 5, zone, len) == 0 &&
-                d->words[i][5 + len] == ':')
-                return d->words[1];
+    for (const struct weir__directive *d = w->import->http->first; d != NULL; d = d->next) {
+        const char *name = weir__conf_is(d, names[kind]) ? weir__conf_option(d, "zone=") : NULL;
+        if (name != NULL && strncmp(name, zone, len) == 0 && name[len] == ':')
+            return d->words[1];
+    }
     return "";
 }
 
+static const struct zone *find_zone(const struct survey *w, enum weir__heirloom kind,
+                                    const char *name)
+{
+    const struct zone *zone = w->zones[kind];
+
+    while (zone != NULL && strcmp(zone->name, name) != 0)
+        zone = zone->next;
+    return zone;
+}
+
+static void find_zones(struct survey *w, enum weir__heirloom kind)
+{
+    const char *name;
+
+    for (const struct weir__import_place *p = w->places; p != NULL; p = p->next)
+        for (const struct weir__directive *d = limits_of(p, kind);
+             (name = next_zone(&d, kind)) != NULL;) {
+            if (find_zone(w, kind, name) != NULL)
+                continue;
+            struct zone *made = weir__import_take(w->import, 1, sizeof(*made));
+            *made = (struct zone){ name, key_of(w, kind, name), w->zones[kind] };
+            w->zones[kind] = made;
+        }
+}
+
 /* nginx asks nothing where a key is empty.  Sometimes true where it never is. */
-static bool may_be_empty(const char *key, const struct weir__directive *server)
+static bool may_be_empty(const struct survey *w, const char *key,
+                         const struct weir__directive *server)
 {
     static const char *const full[] = { "remote_addr", "binary_remote_addr", "uri",  "document_uri",
                                         "request_uri", "request_method",     "host", "scheme",
                                         "server_addr", "server_port" };
-    const char *name = key;
+    const char *name, *rest;
 
-    while (*name == '$') {
-        bool brace = name[1] == '{';
-        const char *begin = name + 1 + brace, *end = begin;
-        while (isalnum((unsigned char)*end) || *end == '_')
-            end++;
-        size_t len = (size_t)(end - begin);
+    for (; (rest = weir__value_variable(w->import, key, &name)) != NULL; key = rest) {
         for (size_t i = 0; i < sizeof(full) / sizeof(*full); i++)
-            if (strlen(full[i]) == len && strncmp(begin, full[i], len) == 0)
+            if (strcmp(name, full[i]) == 0)
                 return false;
-        if (len == 11 && strncmp(begin, "server_name", len) == 0 &&
-            weir__conf_find(server, "server_name") != NULL)
+        if (strcmp(name, "server_name") == 0 && weir__conf_find(server, "server_name") != NULL)
             return false;
-        name = end + (brace && *end == '}');
     }
-    return *name == '\0';
+    return *key == '\0' || *key == '$';
 }
 
 static bool asks_zone(const struct weir__import_place *p, enum weir__heirloom kind,
@@ -191,7 +214,7 @@ static bool is_surely_asked(const struct survey *w, const struct weir__import_pl
     const char *zone;
 
     while ((zone = next_zone(&d, kind)) != NULL)
-        if (!may_be_empty(key_of(w, kind, zone), p->server))
+        if (!may_be_empty(w, find_zone(w, kind, zone)->key, p->server))
             return true;
     return false;
 }
@@ -217,10 +240,10 @@ static bool lacks_kind(const struct survey *w, const struct weir__import_place *
 {
     if (!w->kinds[kind] || !is_asked(p, kind) || is_surely_asked(w, p, kind))
         return w->kinds[kind] && !is_asked(p, kind);
-    const struct weir__import_place *q = w->places;
-    while (q != NULL && !asks_more(w, q, p, kind))
-        q = q->next;
-    return q != NULL;
+    const struct zone *zone = w->zones[kind];
+    while (zone != NULL && asks_zone(p, kind, zone->name))
+        zone = zone->next;
+    return zone != NULL;
 }
 
 static bool lacks(const struct survey *w, const struct weir__import_place *p)
@@ -303,15 +326,14 @@ static bool has_index(const struct weir__import_place *p)
 static bool is_limited_as(const struct survey *w, const struct weir__import_place *p,
                           const struct weir__import_place *q, const char *path)
 {
-    bool more = asks_more(w, q, p, WEIR__LIMIT_REQ) || asks_more(w, q, p, WEIR__LIMIT_CONN);
     bool takes = p->kind == WEIR__PLACE_EXACT || strncmp(path, p->text, strlen(p->text)) != 0 ||
                  (q->kind == WEIR__PLACE_REGEX ? !p->no_regex || q->parent == p
                                                : strlen(q->text) > strlen(p->text));
 
-    for (struct weir__import_pattern *each = q->patterns.first; more && takes && each != NULL;
+    for (struct weir__import_pattern *each = q->patterns.first; takes && each != NULL;
          each = each->next)
         if (weir__pattern_may_be(each, path))
-            return true;
+            return asks_more(w, q, p, WEIR__LIMIT_REQ) || asks_more(w, q, p, WEIR__LIMIT_CONN);
     return false;
 }
 
@@ -345,6 +367,8 @@ static void note_changes(struct survey *w)
     size_t all = 0, limited = 0, lacking = 0;
     const struct weir__import_place *first = NULL;
 
+    find_zones(w, WEIR__LIMIT_REQ);
+    find_zones(w, WEIR__LIMIT_CONN);
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         limited += weir__conf_inherited(p->at, WEIR__LIMIT_REQ) ||
                    weir__conf_inherited(p->at, WEIR__LIMIT_CONN);

@@ -90,6 +90,10 @@ bool weir__conf_is(const struct weir__directive *d, const char *name);
 struct weir__directive *weir__conf_find(const struct weir__directive *in, const char *name);
 /* Also within blocks within it. */
 bool weir__conf_has_anywhere(const struct weir__directive *block, const char *name);
+/* The word with "burst=" of limit_req; 0: not there.  Of two the last counts, as in nginx. */
+size_t weir__conf_option_at(const struct weir__directive *d, const char *name);
+/* What follows; NULL: not there. */
+const char *weir__conf_option(const struct weir__directive *d, const char *name);
 extern const char *const weir__heirlooms[WEIR__HEIRLOOMS];
 /* The first in the nearest block, from this one outwards, that has it; NULL: none has. */
 const struct weir__directive *weir__conf_inherited(const struct weir__directive *block,
@@ -170,6 +174,8 @@ struct weir__wanted {
     struct weir__wanted *next;
 };
 
+/* $name or ${name} at the text; the rest, or NULL: no variable, or its name is too long. */
+const char *weir__value_variable(struct weir__import *import, const char *text, const char **name);
 /* An attribute for a variable that no door knows by itself. */
 const char *weir__value_want(struct weir__import *import, const char *name);
 /* The cases of a zone's key in which it is not empty.  `at` is the directive with the key. */

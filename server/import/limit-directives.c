@@ -26,24 +26,6 @@
 
 /* ---------------------------------------------------------------- helpers ---- */
 
-/* The word with "burst=" of limit_req; 0: not there.  Of two the last counts, as in nginx. */
-static size_t find_option(const struct weir__directive *d, const char *name)
-{
-    size_t i = d->n - 1;
-
-    while (i > 0 && strncmp(d->words[i], name, strlen(name)) != 0)
-        i--;
-    return i;
-}
-
-/* What follows; NULL: not there. */
-static const char *option_of(const struct weir__directive *d, const char *name)
-{
-    size_t i = find_option(d, name);
-
-    return i > 0 ? d->words[i] + strlen(name) : NULL;
-}
-
 /* 0: not a number that nginx takes. */
 static long long number_of(const char *text)
 {
@@ -96,7 +78,7 @@ static void find_zones(struct work *w)
     w->zones = weir__import_take(w->import, ZONES_MAX, sizeof(*w->zones));
     for (const struct weir__directive *d = w->import->http->first; d != NULL; d = d->next) {
         bool conn = weir__conf_is(d, "limit_conn_zone");
-        const char *name = option_of(d, "zone=");
+        const char *name = weir__conf_option(d, "zone=");
         if ((!conn && !weir__conf_is(d, "limit_req_zone")) || d->n < 3 || name == NULL ||
             name[0] == ':' || name[0] == '\0' || w->n_zones == ZONES_MAX)
             continue;
@@ -123,8 +105,8 @@ static bool is_on(const struct weir__directive *d)
 /* False after a note. */
 static bool read_use(struct work *w, const struct weir__directive *d, bool conn, struct use *use)
 {
-    const char *name = conn ? d->n == 3 ? d->words[1] : NULL : option_of(d, "zone="), *burst,
-               *delay;
+    const char *name = conn ? d->n == 3 ? d->words[1] : NULL : weir__conf_option(d, "zone="),
+               *burst, *delay;
 
     *use = (struct use){ .at = d, .conn = conn };
     use->zone = find_zone(w, conn, name != NULL ? name : "");
@@ -136,11 +118,12 @@ static bool read_use(struct work *w, const struct weir__directive *d, bool conn,
         use->most = number_of(d->words[2]);
         return use->most > 0;
     }
-    burst = option_of(d, "burst=");
-    delay = option_of(d, "delay=");
+    burst = weir__conf_option(d, "burst=");
+    delay = weir__conf_option(d, "delay=");
     use->burst = number_of(burst);
-    use->delay =
-        find_option(d, "nodelay") > find_option(d, "delay=") ? use->burst : number_of(delay);
+    use->delay = weir__conf_option_at(d, "nodelay") > weir__conf_option_at(d, "delay=")
+                     ? use->burst
+                     : number_of(delay);
     if (use->delay > use->burst)
         use->delay = use->burst;
     if ((burst == NULL || use->burst > 0) && (delay == NULL || number_of(delay) > 0))
@@ -211,7 +194,7 @@ static void find_uses(struct work *w, struct weir__import_place *place, bool con
 /* NULL after a note. */
 static const char *limit_of(struct weir__import *import, const struct use *use)
 {
-    const char *rate = option_of(use->zone->at, "rate="), *text;
+    const char *rate = weir__conf_option(use->zone->at, "rate="), *text;
     size_t digits = rate != NULL ? strspn(rate, "0123456789") : 0;
     const char *unit = rate != NULL ? rate + digits : "";
     bool minute = strcmp(unit, "r/m") == 0;

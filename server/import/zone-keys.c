@@ -192,8 +192,7 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
     return one_part(import, NULL, weir__value_want(import, name));
 }
 
-/* $name or ${name} at the text; the rest, or NULL: no variable, or its name is too long. */
-static const char *read_variable(struct weir__import *import, const char *text, const char **name)
+const char *weir__value_variable(struct weir__import *import, const char *text, const char **name)
 {
     bool brace = text[0] == '$' && text[1] == '{';
     const char *start = text + 1 + brace;
@@ -214,7 +213,7 @@ struct weir__case *weir__expression_cases(struct weir__import *import, const cha
     const char *name;
 
     while (*expression != '\0' && all != NULL) {
-        const char *rest = read_variable(import, expression, &name);
+        const char *rest = weir__value_variable(import, expression, &name);
         if (rest != NULL) {
             all = cross(import, all, cases_of_variable(import, name, at, depth));
         } else if (*expression == '$') {

@@ -63,8 +63,7 @@ enum verb {
     TAKE,    /* n units */
     PEEK,    /* what remains */
     GIVE,    /* n units */
-    SETTLE,  /* a reservation of two units that were taken, of which n are not used; or, n below 0,
-              * so many more */
+    SETTLE,  /* a reservation of two units that were taken: 2 - n were used, which may be more */
     FORGET,  /* answers whether there was anything */
     ALL,     /* of the limiters in the set `of`, one unit each */
     CHANGE,  /* to the n-th limit */

@@ -336,14 +336,19 @@ TEST(test_below_the_limit_hardly_more_are_refused_far_from_redis)
  * is used all the same. */
 TEST(test_one_node_is_far_from_redis)
 {
-    static const char *const limits[] = { "gcra 8000/1s burst 2000", "token-bucket 2000/1s",
-                                          "token-bucket 100/1s",     "fixed-window 500/1s",
-                                          "gcra 1000/1s burst 100",  "token-bucket 20/1s" };
+    static const struct {
+        const char *limit;
+        double parts[2]; /* of its part, at least, 10 and 50 ms away */
+    } rows[] = {
+        { "gcra 8000/1s burst 2000", { 0.75, 0.15 } }, { "token-bucket 2000/1s", { 0.9, 0.6 } },
+        { "token-bucket 100/1s", { 0.9, 0.6 } },       { "fixed-window 500/1s", { 0.9, 0.6 } },
+        { "gcra 1000/1s burst 100", { 0.35, 0.02 } },  { "token-bucket 20/1s", { 0.9, 0.6 } },
+    };
 
-    for (size_t l = 0; l < COUNT_OF(limits); l++)
+    for (size_t r = 0; r < COUNT_OF(rows); r++)
         for (weir_time far = 5 * MS; far <= 25 * MS; far *= 5)
             for (int high = 0; high <= 1; high++) {
-                struct story s = story_of(limits[l], 4, 11 * S);
+                struct story s = story_of(rows[r].limit, 4, 11 * S);
                 s.far = far;
                 s.patience = 20 * MS + 4 * far;
                 ask_for(&s, high ? 2 : 0.8, 0.25);
@@ -352,9 +357,10 @@ TEST(test_one_node_is_far_from_redis)
                 double granted = (double)o->granted[0] / (double)o->asked[0];
                 print_message("%-24s %d ms, %s: %.3f of the limit, %.3f of its part, %.3f of its "
                               "asks\n",
-                              limits[l], (int)(2 * far / MS), high ? "twice" : "0.8",
+                              rows[r].limit, (int)(2 * far / MS), high ? "twice" : "0.8",
                               used(&s, o, S), part, granted);
-                assert_true(high ? used(&s, o, S) >= 0.98 : granted >= 0.985);
+                assert_true(high ? used(&s, o, S) >= 0.98 : granted >= 0.99);
+                assert_true(!high || part >= rows[r].parts[far > 5 * MS]);
             }
 }
 

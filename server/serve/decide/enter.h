@@ -31,7 +31,7 @@ struct weir__entered {
     struct weir_guard *guard;     /* the one asked last, which is the one that has refused ... */
     int8_t priority;              /* ... and the ask as it sees it */
     uint8_t user_class;
-    uint32_t asked;  /* this many guards of the rules, the first, have let it by shedding */
+    uint32_t asked;  /* as in struct weir__admission */
     uint64_t key_id; /* queued: see weir__guard_key_id */
     int64_t key_max;
     bool turned_away; /* by the queue */
@@ -74,9 +74,9 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
 /* For waiting.c and units-wait-enter.c, from any thread: one try. */
 struct weir__try {
     weir_time now;
-    bool again;       /* it has waited ... */
-    weir_time waited; /* ... this long: its limits have the rest */
-    uint32_t asked;   /* this many guards of the rules, the first, do not shed it any more */
+    bool again;                            /* it has waited ... */
+    weir_time waited;                      /* ... this long: its limits have the rest */
+    uint32_t asked;                        /* as in struct weir__admission */
     const struct weir__alone_rules *alone; /* engine/fleet.h; NULL: none */
 };
 int weir__enter_once(struct weir__server *server, const struct weir__enter *enter,

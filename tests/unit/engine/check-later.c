@@ -581,7 +581,7 @@ TEST(test_G7_a_waiter_is_not_shed_by_a_guard_that_it_has_come_to)
     struct guest one, two, both;
 
     assert_true(come(weir, &two, "uri=/b", NOW));
-    assert_false(come(weir, &both, "uri=/both", NOW)); /* at b, which has let it by */
+    assert_false(come(weir, &both, "uri=/both", NOW)); /* at b, which has not shed it */
     guard_of(weir, "b").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
     assert_true(come(weir, &one, "uri=/a", NOW));
     go(weir, &two, NOW); /* now it waits at a */

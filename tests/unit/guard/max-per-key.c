@@ -143,6 +143,23 @@ TEST(test_L1_a_large_ask_is_told_what_a_smaller_one_could_have)
     assert_true(weir_exit(g, &q, WEIR_SUCCEEDED, NOW));
 }
 
+TEST(test_L1_what_is_kept_for_others_is_not_left_to_a_key)
+{
+    A_GUARD(g, .max = 6, .max_per_key = 4, .shed = true);
+    struct weir_ask ann = ask_of("ann", 2, NOW);
+    struct weir_permit p, q;
+    struct weir_decision d;
+    assert_true(weir_enter(g, &ann, &p, &d));
+    ann.cost = 3;
+    assert_false(weir__guard_enter(g, &ann, &(struct weir__enter_how){ .behind = true }, &q, &d));
+    assert_fields(d, (reason, WEIR_KEY_BUSY), (remaining, 0));
+    for (int priority = 0; priority < WEIR__PRIORITIES; priority++)
+        g->record->shed.spares[0][priority] = 3;
+    assert_false(weir_enter(g, &ann, &q, &d));
+    assert_fields(d, (reason, WEIR_KEY_BUSY), (remaining, 1));
+    assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW));
+}
+
 TEST(test_L1_a_permit_is_given_back_once_whoever_has_copies)
 {
     A_GUARD(g, .max = 9, .max_per_key = 2);

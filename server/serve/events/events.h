@@ -85,7 +85,7 @@ void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, 
 /* The same for a `ban` and an `unban`, of which a client can cause many.  From any thread. */
 void weir__events_emit_often(struct weir__events *events, enum weir__event_kind kind, weir_time now,
                              const struct weir__event_facts *facts);
-/* Tells how many of those there were that were not told one by one, now and then.  Once a second. */
+/* Tells how many of those there were that were not told one by one.  Once a second. */
 void weir__events_tell_more(struct weir__events *events, weir_time now);
 
 uint64_t weir__events_latest(

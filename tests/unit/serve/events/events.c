@@ -157,7 +157,7 @@ TEST_WITH(test_S4_a_flood_of_bans_leaves_other_events_in_the_ring, make_events, 
         weir__events_tell_more(events, DAY + s * WEIR_SECOND);
     }
     assert_in_range(weir__events_latest(events), 150, 202);
-    assert_contains(next(&after, &lost), "\"rule\":\"x\"");
+    assert_contains(next(&after, &lost), "\"text\":\"x\"");
     assert_int_equal(lost, 0);
     weir__events_counts(events, counts);
     assert_int_equal(counts[WEIR__EVENT_BAN], 600000);

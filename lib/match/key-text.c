@@ -83,8 +83,8 @@ static void put_escape(struct printer *p, unsigned char c)
     put(p, digits[c & 15]);
 }
 
-/* Letters of any language stay; bytes that a terminal would obey, that nobody can type or that are
- * no UTF-8, which JSON cannot carry, are escaped. */
+/* Letters of any language stay; what a terminal would obey, what nobody sees or can type, and bytes
+ * that are no UTF-8, which JSON cannot carry, are escaped. */
 static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text,
                         size_t len)
 {
@@ -92,8 +92,8 @@ static void put_escaped(struct printer *p, const struct weir__rule *rule, const 
 
     while (text < end) {
         size_t n = weir__utf8_length(text, end);
-        bool stays = n > 0 && !is_taken(rule, (unsigned char)*text) &&
-                     (n != 2 || !weir__utf8_is_control(text));
+        bool stays =
+            n > 0 && !is_taken(rule, (unsigned char)*text) && weir__utf8_is_harmless(text, n);
         for (n += n == 0; n > 0; n--, text++)
             if (stays)
                 put(p, *text);

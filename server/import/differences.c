@@ -219,14 +219,23 @@ static bool is_surely_asked(const struct survey *w, const struct weir__import_pl
     return false;
 }
 
+/* Once: a place is compared with all others. */
+static void note_surely_asked(const struct survey *w, struct weir__import_place *p)
+{
+    for (; p != NULL; p = p->next) {
+        p->surely[WEIR__LIMIT_REQ] = is_surely_asked(w, p, WEIR__LIMIT_REQ);
+        p->surely[WEIR__LIMIT_CONN] = is_surely_asked(w, p, WEIR__LIMIT_CONN);
+    }
+}
+
 /* May a request that was in `p` be asked in `q` what it was not asked yet? */
-static bool asks_more(const struct survey *w, const struct weir__import_place *q,
-                      const struct weir__import_place *p, enum weir__heirloom kind)
+static bool asks_more(const struct weir__import_place *q, const struct weir__import_place *p,
+                      enum weir__heirloom kind)
 {
     const struct weir__directive *d = limits_of(q, kind);
     const char *zone;
 
-    if (d == NULL || is_surely_asked(w, p, kind))
+    if (d == NULL || p->surely[kind])
         return false;
     while ((zone = next_zone(&d, kind)) != NULL)
         if (!asks_zone(p, kind, zone))
@@ -238,7 +247,7 @@ static bool asks_more(const struct survey *w, const struct weir__import_place *q
 static bool lacks_kind(const struct survey *w, const struct weir__import_place *p,
                        enum weir__heirloom kind)
 {
-    if (!w->kinds[kind] || !is_asked(p, kind) || is_surely_asked(w, p, kind))
+    if (!w->kinds[kind] || !is_asked(p, kind) || p->surely[kind])
         return w->kinds[kind] && !is_asked(p, kind);
     const struct zone *zone = w->zones[kind];
     while (zone != NULL && asks_zone(p, kind, zone->name))
@@ -323,8 +332,8 @@ static bool has_index(const struct weir__import_place *p)
 }
 
 /* May a request that was in `p` get to `q` as this path, and meet more limits? */
-static bool is_limited_as(const struct survey *w, const struct weir__import_place *p,
-                          const struct weir__import_place *q, const char *path)
+static bool is_limited_as(const struct weir__import_place *p, const struct weir__import_place *q,
+                          const char *path)
 {
     bool takes = p->kind == WEIR__PLACE_EXACT || strncmp(path, p->text, strlen(p->text)) != 0 ||
                  (q->kind == WEIR__PLACE_REGEX ? !p->no_regex || q->parent == p
@@ -333,7 +342,7 @@ static bool is_limited_as(const struct survey *w, const struct weir__import_plac
     for (struct weir__import_pattern *each = q->patterns.first; takes && each != NULL;
          each = each->next)
         if (weir__pattern_may_be(each, path))
-            return asks_more(w, q, p, WEIR__LIMIT_REQ) || asks_more(w, q, p, WEIR__LIMIT_CONN);
+            return asks_more(q, p, WEIR__LIMIT_REQ) || asks_more(q, p, WEIR__LIMIT_CONN);
     return false;
 }
 
@@ -353,7 +362,7 @@ static void note_index(struct survey *w, const struct weir__import_place *p,
                                           : weir__import_text(w->import, "%s%s%s", p->text,
                                                               slash ? "" : "/", file);
         for (const struct weir__import_place *q = first; q && q->server == p->server; q = q->next)
-            if (is_limited_as(w, p, q, path)) {
+            if (is_limited_as(p, q, path)) {
                 weir__import_note(w->import, p->at, true,
                                   "nginx may limit the index %s of this place; rules do not", file);
                 return;
@@ -392,7 +401,7 @@ static void note_changes(struct survey *w)
 
 /* -------------------------------------------------------------------- all ---- */
 
-void weir__import_differences(struct weir__import *import, const struct weir__import_place *places,
+void weir__import_differences(struct weir__import *import, struct weir__import_place *places,
                               size_t uses, const struct weir__imported *rules,
                               const struct weir__imported *guards)
 {
@@ -405,6 +414,7 @@ void weir__import_differences(struct weir__import *import, const struct weir__im
                           "no limit_req and no limit_conn: there is nothing to import");
     note_split_zones(import, rules);
     note_split_zones(import, guards);
+    note_surely_asked(&w, places);
     note_changes(&w);
     note_settings(import, import->http);
     if (rules != NULL || guards != NULL)

@@ -221,6 +221,7 @@ struct weir__import_place {
     bool no_regex;                           /* ^~ */
     bool silent; /* limits are never asked there: return, internal, @name */
     bool chosen;
+    bool surely[2];   /* differences.c's: limit_req, limit_conn are asked there for certain */
     size_t index;     /* their order */
     uint8_t uses[16]; /* limit-directives.c's: limits that are asked there */
     size_t n_uses;
@@ -261,7 +262,7 @@ bool weir__import_can_be_read(struct weir__import *import, const struct weir__im
 /* --------------------------------------------------------- differences.c ---- */
 
 /* `uses`: how many different ones there are. */
-void weir__import_differences(struct weir__import *import, const struct weir__import_place *places,
+void weir__import_differences(struct weir__import *import, struct weir__import_place *places,
                               size_t uses, const struct weir__imported *rules,
                               const struct weir__imported *guards);
 

@@ -466,5 +466,26 @@ def test_R2_more_than_8_guards_at_every_door(weir):
         assert (answer.status, said["code"], said["guard"]) == (503, "weir-too-many", "g8"), said
 
 
+# ----------------------------------------------------------------- events
+
+
+BANS = """version: 1
+rules:
+  - { name: made-up, key: "{x}", limit: 1/1h, ban: { refusals: 1/1m, for: 1h } }
+"""
+
+
+def test_S4_keys_that_a_client_makes_up_push_no_event_out(weir):
+    """A client that gets a key banned by each two asks is told by a count, and the start stays."""
+    with Server(weir, rules=BANS) as server, server.resp() as client:
+        client.many([("WEIR.CHECK", "x", "key-%d" % (i // 2)) for i in range(4000)])
+        server.clock(6)
+        told = client.json("WEIR.EVENTS")
+        bans = [e for e in told if e["event"] == "ban"]
+        assert [b["key"] for b in bans[:100]] == ["key-%d" % i for i in range(100)]
+        assert [(b["text"], b["count"]) for b in bans[100:]] == [("more keys", 1900)], bans[100:]
+        assert [e["event"] for e in told].count("start") == 1
+
+
 if __name__ == "__main__":
     run_tests(globals())

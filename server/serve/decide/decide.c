@@ -41,7 +41,7 @@ void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *r
     if (r->decision.reason != WEIR_BANNED &&
         r->banned_until > now) { /* this very refusal was one too many */
         struct weir__event_facts facts = { .rule = r->rule, .key = key, .until = r->banned_until };
-        weir__events_emit(server->events, WEIR__EVENT_BAN, now, &facts);
+        weir__events_emit_often(server->events, WEIR__EVENT_BAN, now, &facts);
     }
 }
 

@@ -503,7 +503,7 @@ static void end_bans(struct weir__watch *watch, weir_time now)
             i++;
             continue;
         }
-        weir__events_emit(
+        weir__events_emit_often(
             watch->events, WEIR__EVENT_UNBAN, now,
             &(struct weir__event_facts){ .rule = b->rule, .key = b->key, .text = OVER });
         forget_ban(watch, b);
@@ -535,6 +535,7 @@ void weir__watch_tick(struct weir__watch *watch, struct weir__server *server, we
     look_at_guards(watch, server, now);
     pthread_mutex_unlock(&watch->lock);
     end_bans(watch, now);
+    weir__events_tell_more(watch->events, now);
 }
 
 struct weir__watch *weir__watch_create(struct weir__events *events)

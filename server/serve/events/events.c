@@ -27,8 +27,10 @@ static const struct {
                                            "clients bring along, (deny) is the deny list" },
     [WEIR__EVENT_LIMITING_END] = { "limiting-end", "a rule has refused nobody for ten seconds; "
                                                    "`refused` is how many it did meanwhile" },
-    [WEIR__EVENT_BAN] = { "ban", "a key is kept out until a time" },
-    [WEIR__EVENT_UNBAN] = { "unban", "a ban is over, or was lifted by hand" },
+    [WEIR__EVENT_BAN] = { "ban", "a key is kept out until a time; with `count`, this many more "
+                                 "keys, which are not named" },
+    [WEIR__EVENT_UNBAN] = { "unban", "a ban is over, or was lifted by hand; with `count`, this "
+                                     "many more were over" },
     [WEIR__EVENT_MODE] = { "mode", "a rule or a guard, or all of them, was switched by hand" },
     [WEIR__EVENT_RELOAD] = { "reload", "other rules are in force" },
     [WEIR__EVENT_RELOAD_FAILED] = { "reload-failed", "rules were refused, `text` says why; the old "
@@ -79,15 +81,25 @@ enum {
     NUMBERS_MAX = 160, /* bytes for the members behind the texts */
 };
 
+#define ONE_BY_ONE "gcra 10/1m burst 100" /* of a kind that clients can cause */
+
 struct kept {
     enum weir__event_kind kind;
     size_t len;
     char json[WEIR__EVENT_MAX];
 };
 
+/* A kind that clients can cause. */
+struct often {
+    uint64_t told[2]; /* the state of the limit */
+    int64_t more;     /* that were not told one by one, and not counted in an event yet */
+};
+
 struct weir__events {
     pthread_mutex_t lock;
     uint64_t latest;
+    struct weir_plan *one_by_one;
+    struct often often[WEIR__EVENT_KINDS];
     int64_t counts[WEIR__EVENT_KINDS];
     struct weir__buffer scratch; /* where the next one is printed */
     void (*woken)(void *context);
@@ -106,10 +118,14 @@ const char *weir__event_name(enum weir__event_kind kind)
 struct weir__events *weir__events_create(void)
 {
     struct weir__events *events = calloc(1, sizeof(*events));
+    struct weir_limit limit;
 
     if (events == NULL)
         return NULL;
-    if (weir__buffer_more(&events->scratch, 4 * WEIR__EVENT_MAX) == NULL) {
+    if (weir_limit_parse(&limit, ONE_BY_ONE, NULL) != WEIR_OK ||
+        weir_plan_create(&events->one_by_one, &limit, NULL) != WEIR_OK ||
+        weir__buffer_more(&events->scratch, 4 * WEIR__EVENT_MAX) == NULL) {
+        weir_plan_destroy(events->one_by_one);
         free(events);
         return NULL;
     }
@@ -123,6 +139,7 @@ void weir__events_destroy(struct weir__events *events)
         return;
     pthread_mutex_destroy(&events->lock);
     weir__buffer_free(&events->scratch);
+    weir_plan_destroy(events->one_by_one);
     free(events);
 }
 
@@ -213,31 +230,92 @@ static void keep(struct weir__events *events, enum weir__event_kind kind)
     kept->len = events->scratch.len;
     memcpy(kept->json, events->scratch.bytes, kept->len);
     events->latest++;
-    events->counts[kind]++;
 }
 
-void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, weir_time now,
-                       const struct weir__event_facts *facts)
+/* With the lock. */
+static void print_and_keep(struct weir__events *events, enum weir__event_kind kind, weir_time now,
+                           const struct weir__event_facts *facts)
 {
     struct weir__event_facts told;
 
-    if (events->seen != NULL && facts != NULL)
-        events->seen(events->seen_context, kind, facts);
     if (events->table != NULL) {
         now = weir_table_real(events->table, now);
         told = facts ? *facts : (struct weir__event_facts){ 0 };
         told.until = told.until ? weir_table_real(events->table, told.until) : 0;
         facts = facts ? &told : NULL;
     }
-    pthread_mutex_lock(&events->lock);
     events->scratch.len = 0;
     weir__event_print(&events->scratch, events->latest + 1, kind, now, facts);
     if (!events->scratch.failed &&
         events->scratch.len <= WEIR__EVENT_MAX) /* it was made with room for that */
         keep(events, kind);
-    pthread_mutex_unlock(&events->lock);
+}
+
+static void wake(struct weir__events *events)
+{
     if (events->woken != NULL)
         events->woken(events->context);
+}
+
+void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, weir_time now,
+                       const struct weir__event_facts *facts)
+{
+    if (events->seen != NULL && facts != NULL)
+        events->seen(events->seen_context, kind, facts);
+    pthread_mutex_lock(&events->lock);
+    events->counts[kind]++;
+    print_and_keep(events, kind, now, facts);
+    pthread_mutex_unlock(&events->lock);
+    wake(events);
+}
+
+/* May one more of it be told?  With the lock. */
+static bool may_tell(struct weir__events *events, struct often *often, weir_time now)
+{
+    const struct weir_ask ask = { .cost = 1, .now = now };
+    struct weir_decision d;
+
+    return weir_step(events->one_by_one, often->told, &ask, &d);
+}
+
+/* Once some are to be counted all are, until that event is told: or those that come often would
+ * leave it no room. */
+void weir__events_emit_often(struct weir__events *events, enum weir__event_kind kind, weir_time now,
+                             const struct weir__event_facts *facts)
+{
+    struct often *often = &events->often[kind];
+
+    if (events->seen != NULL)
+        events->seen(events->seen_context, kind, facts);
+    pthread_mutex_lock(&events->lock);
+    events->counts[kind]++;
+    bool tells = often->more == 0 && may_tell(events, often, now);
+    if (tells)
+        print_and_keep(events, kind, now, facts);
+    else
+        often->more++;
+    pthread_mutex_unlock(&events->lock);
+    if (tells)
+        wake(events);
+}
+
+void weir__events_tell_more(struct weir__events *events, weir_time now)
+{
+    bool tells = false;
+
+    pthread_mutex_lock(&events->lock);
+    for (size_t kind = 0; kind < WEIR__EVENT_KINDS; kind++) {
+        struct often *often = &events->often[kind];
+        if (often->more == 0 || !may_tell(events, often, now))
+            continue;
+        print_and_keep(events, (enum weir__event_kind)kind, now,
+                       &(struct weir__event_facts){ .text = "more keys", .count = often->more });
+        often->more = 0;
+        tells = true;
+    }
+    pthread_mutex_unlock(&events->lock);
+    if (tells)
+        wake(events);
 }
 
 uint64_t weir__events_latest(struct weir__events *events)

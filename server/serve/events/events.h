@@ -1,5 +1,8 @@
 /* events.h -- events, rare enough for people: never one per request.
  *
+ * Those of which one client can cause any number are told one by one while they are few, and then
+ * counted: with requests that get many keys banned it would else push all others out of the ring.
+ *
  * The last WEIR__EVENTS_KEPT are kept in a ring; a listener keeps the number of the last one it was
  * told, and asks for those behind it. Listeners: the log and the webhook (event-log.c), connections
  * that have subscribed.  Anybody may emit, from any thread; nobody waits.
@@ -79,8 +82,15 @@ void weir__events_on_table(struct weir__events *events, const struct weir_table 
 void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, weir_time now,
                        const struct weir__event_facts *facts);
 
+/* The same for a `ban` and an `unban`, of which a client can cause many.  From any thread. */
+void weir__events_emit_often(struct weir__events *events, enum weir__event_kind kind, weir_time now,
+                             const struct weir__event_facts *facts);
+/* Tells how many of those there were that were not told one by one.  Once a second. */
+void weir__events_tell_more(struct weir__events *events, weir_time now);
+
 uint64_t weir__events_latest(
     struct weir__events *events); /* the number of the last one; they begin with 1 */
+/* Of each kind, with those that were not told one by one. */
 void weir__events_counts(struct weir__events *events, int64_t out[WEIR__EVENT_KINDS]);
 
 /* Appends the first event after number *after to `json` (one line, no newline), and moves *after on

@@ -263,6 +263,11 @@ TEST(test_bytes_that_people_cannot_read_are_escaped)
     assert_text("{a}", "a=\xe0\x80\x80", "%E0%80%80");
     assert_text("{a}", "a=\xf4\x90\x80\x80", "%F4%90%80%80");
     assert_text("{a}", "a=\xf0\x9f\x8d\x8c", "\xf0\x9f\x8d\x8c");
+    /* invisible, a line's end, a change of direction: no terminal shows them as they are */
+    assert_text("{a}", "a=x\xe2\x80\x8by", "x%E2%80%8By");
+    assert_text("{a}", "a=\xe2\x80\xa8", "%E2%80%A8");
+    assert_text("{a}", "a=\xe2\x80\xae", "%E2%80%AE");
+    assert_text("{a}", "a=\xef\xbb\xbf", "%EF%BB%BF");
 }
 
 /* ------------------------------------------------------------ long values ---- */

@@ -256,9 +256,26 @@ TEST(test_bans_remembered_are_bounded)
         snprintf(key, sizeof(key), "key-%d", i);
         emit(WEIR__EVENT_BAN, "login", key, NOW + S);
     }
-    uint64_t before = weir__events_latest(server.events);
+    int64_t counts[WEIR__EVENT_KINDS];
     weir__watch_tick(watch, &server, NOW + S);
-    assert_int_equal(weir__events_latest(server.events) - before, WEIR__WATCH_BANS);
+    weir__events_counts(server.events, counts);
+    assert_int_equal(counts[WEIR__EVENT_UNBAN], WEIR__WATCH_BANS);
+    end();
+}
+
+TEST(test_S4_many_bans_that_end_at_once_are_counted)
+{
+    char key[32];
+
+    begin(ONE_RULE);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(key, sizeof(key), "key-%d", i);
+        emit(WEIR__EVENT_BAN, "login", key, NOW + S);
+    }
+    uint64_t before = weir__events_latest(server.events);
+    tick(NOW + S);
+    assert_int_equal(weir__events_latest(server.events) - before, 100);
+    assert_string_equal(tick(NOW + 8 * S), "\"unban\",\"text\":\"more keys\",\"count\":900}");
     end();
 }
 

@@ -137,6 +137,54 @@ TEST_WITH(test_rule_and_key_are_kept_whole, make_events, free_events)
     assert_contains(text, "ttt...\"");
 }
 
+/* ------------------------------------------------------- those of clients ---- */
+
+static void ban_keys(int n, weir_time now)
+{
+    while (n-- > 0)
+        weir__events_emit_often(events, WEIR__EVENT_BAN, now,
+                                &(struct weir__event_facts){ .rule = "login", .key = "made up" });
+}
+
+TEST_WITH(test_S4_a_flood_of_bans_leaves_other_events_in_the_ring, make_events, free_events)
+{
+    int64_t counts[WEIR__EVENT_KINDS];
+    uint64_t after = 0, lost;
+
+    emit("x");
+    for (int s = 0; s < 600; s++) { /* ten minutes */
+        ban_keys(1000, DAY + s * WEIR_SECOND);
+        weir__events_tell_more(events, DAY + s * WEIR_SECOND);
+    }
+    assert_in_range(weir__events_latest(events), 150, 202);
+    assert_contains(next(&after, &lost), "\"text\":\"x\"");
+    assert_int_equal(lost, 0);
+    weir__events_counts(events, counts);
+    assert_int_equal(counts[WEIR__EVENT_BAN], 600000);
+}
+
+TEST_WITH(test_S4_bans_are_told_one_by_one_while_they_are_few, make_events, free_events)
+{
+    uint64_t after = 100, lost;
+
+    ban_keys(100, DAY);
+    assert_int_equal(weir__events_latest(events), 100);
+    weir__events_tell_more(events, DAY);
+    assert_int_equal(weir__events_latest(events), 100);
+    ban_keys(23, DAY);
+    weir__events_tell_more(events, DAY + 5 * WEIR_SECOND);
+    assert_int_equal(weir__events_latest(events), 100);
+    weir__events_emit_often(events, WEIR__EVENT_UNBAN, DAY, /* each kind by itself */
+                            &(struct weir__event_facts){ .rule = "login", .key = "old" });
+    assert_contains(next(&after, &lost), "\"unban\",\"rule\":\"login\",\"key\":\"old\"");
+    weir__events_tell_more(events, DAY + 6 * WEIR_SECOND);
+    assert_contains(next(&after, &lost), "\"event\":\"ban\",\"text\":\"more keys\",\"count\":23}");
+    weir__events_tell_more(events, DAY + 60 * WEIR_SECOND);
+    assert_false(is_there_one(after));
+    ban_keys(1, DAY + 60 * WEIR_SECOND);
+    assert_contains(next(&after, &lost), "\"key\":\"made up\"");
+}
+
 TEST_WITH(test_S4_who_is_late_is_told_how_much_it_missed, make_events, free_events)
 {
     uint64_t after = 0, lost;

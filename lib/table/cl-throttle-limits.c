@@ -165,7 +165,7 @@ static inline bool take_near(struct weir__wide *slot, uint64_t tag,
 }
 
 /* As take_batch in take.c: those found in their first line while the others' second lines are under
- * way.  The asks on one key go the same way, and so stay in order. */
+ * way.  The asks on one key stay in order likewise. */
 static __attribute__((flatten)) size_t take_batch(struct weir_table *table,
                                                   const struct weir__carried_item *items, size_t n,
                                                   struct weir_decision *decisions)
@@ -173,6 +173,7 @@ static __attribute__((flatten)) size_t take_batch(struct weir_table *table,
     struct weir__home homes[BATCH];
     struct weir__wide *slots[BATCH];
     size_t granted = 0;
+    uint64_t left = 0; /* for later */
 
     for (size_t i = 0; i < n; i++) {
         homes[i] = home_of(table, items[i].ask.key);
@@ -180,10 +181,13 @@ static __attribute__((flatten)) size_t take_batch(struct weir_table *table,
         __builtin_prefetch(slots[i], 1);
     }
     for (size_t i = 0; i < n; i++) {
-        slots[i] = find_near(slots[i], homes[i].tag);
-        if (slots[i] == NULL)
-            __builtin_prefetch(
-                weir__wide_at(&table->keys, homes[i].group, homes[i].first + WEIR__WIDE_STEP), 1);
+        uint64_t bit = (uint64_t)1 << (homes[i].tag >> 58);
+        slots[i] = (left & bit) != 0 ? NULL : find_near(slots[i], homes[i].tag);
+        if (slots[i] != NULL)
+            continue;
+        left |= bit;
+        __builtin_prefetch(
+            weir__wide_at(&table->keys, homes[i].group, homes[i].first + WEIR__WIDE_STEP), 1);
     }
     for (size_t i = 0; i < n; i++)
         if (slots[i] != NULL && !take_near(slots[i], homes[i].tag, &items[i], &decisions[i]))

@@ -105,6 +105,8 @@ static int try_file(struct weir_table *table, const char *path,
                       : weir__table_take_up(table, path, &st, alone, error);
     if (code && made && alone)
         unlink(path);
+    else if (code && unfinished) /* what it has got already is of no use to anybody */
+        (void)!ftruncate(table->fd, 0);
     return code == WEIR_OK && alone ? weir__file_share(table->fd, path, &patience, error) : code;
 }
 

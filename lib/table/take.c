@@ -239,12 +239,13 @@ static bool take_aimed(const struct weir_item *item, const struct aim *aim, stru
 }
 
 /* Prefetch every key's line; decide on the keys that are in it, and prefetch the next lines of the
- * others; then, when those have come, decide on them.  Asks on one key take the same path, so they
- * stay in order. */
+ * others; then, when those have come, decide on them.  Once an ask is left for later, so are those
+ * behind it on the same key, wherever that is by then: they stay in order. */
 static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     struct aim aims[BATCH];
     size_t later[BATCH], n_later = 0, granted = 0;
+    uint64_t left = 0; /* a bit for each key that is; some others have the same */
 
     for (size_t i = 0; i < n; i++) {
         aims[i] = aim_at(&items[i]);
@@ -253,12 +254,16 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
     for (size_t i = 0; i < n; i++) {
         struct weir_limiter *limiter = items[i].limiter;
         struct weir__hash hash = aims[i].hash;
-        if (take_near(limiter, hash.tag, aims[i].line, &items[i].ask, &decisions[i]))
+        uint64_t bit = (uint64_t)1 << (hash.tag >> 58);
+        bool waits = (left & bit) != 0;
+        if (!waits && take_near(limiter, hash.tag, aims[i].line, &items[i].ask, &decisions[i])) {
             granted += decisions[i].allowed;
-        else if (weir__fetch_further(limiter->space, hash, aims[i].line))
+        } else if (waits || weir__fetch_further(limiter->space, hash, aims[i].line)) {
+            left |= bit;
             later[n_later++] = i;
-        else
+        } else {
             granted += take_aimed(&items[i], &aims[i], &decisions[i]);
+        }
     }
     for (const size_t *i = later; i < later + n_later; i++)
         granted += take_aimed(&items[*i], &aims[*i], &decisions[*i]);

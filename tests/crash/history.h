@@ -24,9 +24,9 @@
 #define GRANTED    100000 /* added to what remains */
 #define ANY        INT32_MIN
 
-#define DEEDS_MAX   96
-#define CARRIED_MAX 2
-#define BOTH_KEYS   2 /* with `of` of CARRIED: the second deed is on the other key */
+#define DEEDS_MAX 96
+#define BATCH_MAX 2
+#define BOTH_KEYS 2 /* with `of` of CARRIED: the second deed is on the other key */
 
 /* Limits that hold 5 units, or 8 or 3 after a change; a sixth that fills a table; one that is made
  * while others work. */
@@ -61,6 +61,7 @@ static const int carried_unit[2] = { 3, 7 }, carried_most[2] = { 15, 21 };
 enum verb {
     NONE,
     TAKE,    /* n units */
+    TAKES,   /* a unit, in one call with the n - 1 deeds that follow, on the same key */
     PEEK,    /* what remains */
     GIVE,    /* n units */
     SETTLE,  /* a reservation of two units that were taken: 2 - n were used, which may be more */
@@ -88,6 +89,12 @@ struct deed {
 static bool is_carried(const struct deed *deed)
 {
     return deed->verb == CARRIED || deed->verb == RENEWED;
+}
+
+/* n deeds in one call. */
+static bool is_batch(enum verb verb)
+{
+    return verb == CARRIED || verb == TAKES;
 }
 
 struct world {
@@ -207,14 +214,27 @@ static int do_change(const struct world *w, const struct deed *deed)
 /* Answers n deeds. */
 static void do_carried(const struct world *w, const struct deed *deeds, int *answers)
 {
-    struct weir__carried_item items[CARRIED_MAX] = { { 0 } };
-    struct weir_decision d[CARRIED_MAX];
+    struct weir__carried_item items[BATCH_MAX] = { { 0 } };
+    struct weir_decision d[BATCH_MAX];
     int n = deeds->n;
 
     for (int i = 0; i < n; i++)
         items[i] =
             (struct weir__carried_item){ &w->carried[deeds[i].of], ask_for(deeds[i].key, 1) };
     (void)weir__carried_take_many(w->table, items, (size_t)n, d);
+    for (int i = 0; i < n; i++)
+        answers[i] = answer(&d[i]);
+}
+
+static void do_takes(const struct world *w, const struct deed *deeds, int *answers)
+{
+    struct weir_item items[BATCH_MAX] = { { 0 } };
+    struct weir_decision d[BATCH_MAX];
+    int n = deeds->n;
+
+    for (int i = 0; i < n; i++)
+        items[i] = (struct weir_item){ w->l[deeds[i].of], ask_for(deeds[i].key, 1) };
+    (void)weir_take_many(items, (size_t)n, d);
     for (int i = 0; i < n; i++)
         answers[i] = answer(&d[i]);
 }
@@ -264,7 +284,7 @@ static int do_tend(const struct world *w)
     return ANY;
 }
 
-/* All but CARRIED. */
+/* All but batches. */
 static int do_deed(struct world *w, const struct deed *deed)
 {
     switch (deed->verb) {
@@ -364,6 +384,8 @@ static int model_deed(struct model *m, const struct deed *deed)
     switch (deed->verb) {
     case TAKE:
         return model_take(m, deed->of, deed->key, deed->n);
+    case TAKES:
+        return model_take(m, deed->of, deed->key, 1);
     case PEEK:
         return left(m, deed->of, deed->key);
     case GIVE:
@@ -409,10 +431,10 @@ struct story {
 
 static void add(struct story *s, enum verb verb, int of, int key, int n)
 {
-    for (int i = verb == CARRIED ? n : 1; i > 0; i--) {
+    for (int i = is_batch(verb) ? n : 1; i > 0; i--) {
         if (s->n == DEEDS_MAX)
             die("script", "too long");
-        s->deeds[s->n++] = (struct deed){ verb, of, key, verb == CARRIED ? i : n };
+        s->deeds[s->n++] = (struct deed){ verb, of, key, is_batch(verb) ? i : n };
     }
     if (verb == CARRIED && of & BOTH_KEYS) {
         s->deeds[s->n - 2].of = s->deeds[s->n - 1].of = of & ~BOTH_KEYS;
@@ -431,9 +453,11 @@ static void do_story(struct world *w, struct story *s, int end)
 {
     while (s->answered < end) {
         const struct deed *deed = &s->deeds[s->answered];
-        int *answer = &s->answers[s->answered], n = deed->verb == CARRIED ? deed->n : 1;
+        int *answer = &s->answers[s->answered], n = is_batch(deed->verb) ? deed->n : 1;
         if (deed->verb == CARRIED)
             do_carried(w, deed, answer);
+        else if (deed->verb == TAKES)
+            do_takes(w, deed, answer);
         else
             *answer = do_deed(w, deed);
         __atomic_fetch_add(&s->answered, n, __ATOMIC_RELEASE);
@@ -543,10 +567,10 @@ static bool is_explained(const struct model *m, struct story *stories, int n, in
 
 static void print_story(const char *whose, const struct story *s)
 {
-    static const char *const verbs[] = { "none",   "take",  "peek",   "give",    "settle",
-                                         "forget", "all",   "change", "carried", "renewed",
-                                         "create", "flood", "strike", "put",     "lift",
-                                         "banned", "tend" };
+    static const char *const verbs[] = { "none",    "take",   "takes", "peek",   "give",
+                                         "settle",  "forget", "all",   "change", "carried",
+                                         "renewed", "create", "flood", "strike", "put",
+                                         "lift",    "banned", "tend" };
 
     fprintf(stderr, "  %s%s:", whose, s->killed ? " (killed)" : "");
     for (int i = 0; i < s->n; i++) {

@@ -354,8 +354,7 @@ static const struct operation *companion_of(const struct operation *op)
         return op;
     do
         i = (i + 1) % OPERATIONS;
-    while (operations[i].scene != op->scene || operations[i].later ||
-           operations[i].before.verb != NONE ||
+    while (operations[i].scene != op->scene || operations[i].before.verb != NONE ||
            (is_carried(&operations[i].deed) && !is_carried(&op->deed)));
     return &operations[i];
 }
@@ -456,8 +455,7 @@ static void play_layout(bool narrow, size_t stops, const char *only)
 {
     for (size_t i = OPERATIONS; i-- > 0;) {
         const struct operation *op = &operations[i];
-        if ((!narrow || !is_carried(&op->deed)) && strstr(op->name, only) != NULL &&
-            (!op->later || strcmp(op->name, only) == 0))
+        if ((!narrow || !is_carried(&op->deed)) && strstr(op->name, only) != NULL)
             play_operation(op, narrow, stops);
     }
     for (size_t i = 0; i < OPERATIONS; i++)

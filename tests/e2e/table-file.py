@@ -470,6 +470,31 @@ def test_a_copy_without_disk_space_gets_it(weir):
             os.remove(copy)
 
 
+WITHOUT_SPACE = """
+mount -t tmpfs -o size=24m tmpfs {disk} && : >{disk}/table || exit 77
+{weir} take --table {disk}/table --keys 5000000 --limit 10/1m k
+echo $? $(du -k {disk}/table)
+"""
+
+
+def test_a_table_that_cannot_be_made_keeps_no_space(weir):
+    """A file that was there stays, and others need the memory that is behind it."""
+    if subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("skipped: no disk of its own can be had")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        disk = os.path.join(folder, "disk")
+        os.mkdir(disk)
+        script = WITHOUT_SPACE.format(disk=disk, weir=weir)
+        done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True,
+                              text=True)
+        if done.returncode == 77:
+            print("skipped: no disk of its own can be had")
+            return
+        assert "No space left" in done.stderr, done
+        assert done.stdout.split()[:2] == ["2", "0"], done
+
+
 def test_a_backup_has_the_rules_and_lists_beside_the_table(weir):
     """Rules that came by the API and lists changed by hand are in files beside the table."""
     with tempfile.TemporaryDirectory() as folder:

@@ -260,7 +260,7 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
     for (size_t i = 0; i < a->wait.n; i++) {
         const struct weir__fleet_key *k = a->wait.items[i].key;
         if (k->limit && k->spent && k->closed_until > now)
-            weir__agent_world.close(f, k, k->closed_until, now);
+            weir__agent_world.close(f, k, k->closed_until, k->told_until, now);
     }
     if (!weir__agent_check(f, a, &last) && a->ruling.decision.reason == WEIR_DRY)
         refuse(a);

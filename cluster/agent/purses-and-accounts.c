@@ -36,11 +36,11 @@ static void fill(void *world, const struct weir__fleet_key *k, int64_t units, we
 }
 
 static void close_purse(void *world, const struct weir__fleet_key *k, weir_time until,
-                        weir_time now)
+                        weir_time told, weir_time now)
 {
     struct weir_fleet *f = world;
 
-    f->host->close(weir__agent_limit_of(k)->purse, weir__agent_own(k), until, now);
+    f->host->close(weir__agent_limit_of(k)->purse, weir__agent_own(k), until, told, now);
 }
 
 /* Others spend meanwhile. */

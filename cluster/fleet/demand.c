@@ -56,6 +56,20 @@ void weir__fleet_rate_count(struct weir__fleet_rate *r, const struct weir__fleet
     r->at = now;
 }
 
+static int64_t without(int64_t rate, weir_time span, int64_t units)
+{
+    weir__i128 part = (weir__i128)units * RATE_SPAN / span;
+
+    return part < rate ? rate - (int64_t)part : 0;
+}
+
+void weir__fleet_rate_uncount(struct weir__fleet_rate *r, const struct weir__fleet_limit *limit,
+                              int64_t units)
+{
+    r->fast = without(r->fast, limit->fast_span, units);
+    r->slow = without(r->slow, limit->slow_span, units);
+}
+
 static int64_t in_span(int64_t rate, weir_time span)
 {
     return (int64_t)((weir__i128)rate * span / RATE_SPAN);

@@ -27,6 +27,9 @@ struct weir__fleet_rate {
 };
 void weir__fleet_rate_count(struct weir__fleet_rate *rate, const struct weir__fleet_limit *limit,
                             int64_t units, weir_time now);
+/* They were counted just now. */
+void weir__fleet_rate_uncount(struct weir__fleet_rate *rate, const struct weir__fleet_limit *limit,
+                              int64_t units);
 
 /* Units that will be asked for within the horizon: 1 or more makes a key hot. */
 int64_t weir__fleet_coming(const struct weir__fleet_limit *limit,

@@ -81,8 +81,10 @@ int64_t weir__fleet_serve(struct weir__fleet *fleet, struct weir__fleet_key *key
 /* The purse has the units of this draw and no others: they are for these asks alone. */
 void weir__fleet_serve_late(struct weir__fleet *fleet, struct weir__fleet_key *key,
                             const struct weir__drawn *late, weir_time now);
-/* Refuses all that wait on it. */
+/* Refuses all that wait on it; those that are too large. */
 void weir__fleet_refuse_all(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
+void weir__fleet_refuse_large(struct weir__fleet *fleet, struct weir__fleet_key *key,
+                              weir_time now);
 /* No account can be asked. */
 void weir__fleet_leave_alone(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 

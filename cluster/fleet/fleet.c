@@ -325,9 +325,9 @@ void weir__fleet_reset(struct weir__fleet *f, struct weir__fleet_key *k, weir_ti
         f->ops->take_out(f->world, k, k->seen - newer, now);
     weir__fleet_look_over(f, k, now);
     k->spent = false;
-    k->refused_at = 0;
+    k->refused_at = k->large_until = 0;
     k->left = -1;
-    f->ops->close(f->world, k, now, now);
+    f->ops->close(f->world, k, now, now, now);
     weir__fleet_plan(f, k, now);
 }
 
@@ -360,26 +360,94 @@ static bool is_cold(const struct weir__fleet_key *k)
     return weir__fleet_coming(k->limit, &k->rate) < 1;
 }
 
+/* The account has fewer units than the first ask needed, and still not so few that it is spent.
+ * Those that come for less pass.  It was not demand: nobody can have that now. */
+static bool note_large(struct weir__fleet_key *k, const struct weir__fleet_answer *a, weir_time now)
+{
+    int64_t least = k->limit->terms.window ? 1 : weir__int_most(1, k->limit->terms.least / 1000);
+    bool large = a->drawn.units == 0 && a->left >= least && a->left < k->draw.need;
+
+    if (large) {
+        k->large = k->draw.need;
+        k->large_at = weir__fleet_later(now, weir__int_most(0, a->retry));
+        k->large_until = weir__int_least(k->large_at, weir__fleet_later(now, k->limit->terms.life));
+        k->cost = 1;
+        weir__fleet_rate_uncount(&k->rate, k->limit, k->draw.need);
+    } else if (a->left >= k->large) {
+        k->large_until = now;
+    }
+    return large;
+}
+
+/* A meter regains it evenly; a window has it until it ends. */
+int64_t weir__fleet_left(const struct weir__fleet_key *k, weir_time now)
+{
+    const struct weir_plan *plan = k->limit->plan;
+
+    if (k->left < 0 || now >= k->full_at)
+        return -1;
+    if (!weir__is_meter(plan) || now <= k->left_at)
+        return k->left;
+    weir__i128 lacking = plan->most - k->left, span = k->full_at - k->left_at;
+    return plan->most - (int64_t)((lacking * (k->full_at - now) + span - 1) / span);
+}
+
+weir_time weir__fleet_free_in(const struct weir__fleet_key *k, int64_t units, weir_time now)
+{
+    const struct weir_plan *plan = k->limit->plan;
+    weir_time full = weir__int_most(0, k->full_at - now);
+
+    if (k->left < 0 || units > plan->most || weir__fleet_left(k, now) >= units)
+        return 0;
+    if (plan->algo == &weir__fixed_window || plan->algo == &weir__calendar)
+        return full;
+    if (!weir__is_meter(plan))
+        return 0;
+    weir__i128 drains = (weir__i128)(plan->most - units) * plan->limit.period / plan->limit.count;
+    return drains < full ? full - (weir_time)drains : 0;
+}
+
+/* Until one unit may be there: others may need less than the ask that was refused. */
+static weir_time until_one(const struct weir__fleet_key *k, const struct weir__fleet_answer *a,
+                           weir_time now)
+{
+    const struct weir__algo *algo = k->limit->plan->algo;
+    weir_time retry = weir__int_least(weir__int_most(0, a->retry), k->limit->terms.life);
+
+    if (k->draw.need == 1 || algo == &weir__fixed_window || algo == &weir__calendar)
+        return retry;
+    return weir__int_least(retry, weir__fleet_free_in(k, 1, now));
+}
+
 /* A busy key draws again by itself, and is closed until that is answered. */
 static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
                        const struct weir__fleet_answer *a, weir_time now)
 {
     const struct weir__drawn *drawn = &a->drawn;
-    weir_time retry = weir__int_least(weir__int_most(0, a->retry), k->limit->terms.life);
     bool cold = is_cold(k);
 
-    k->spent = drawn->spent;
-    if (!drawn->spent)
+    k->spent = drawn->spent && !note_large(k, a, now);
+    if (!k->spent)
         return;
     f->counts.spent++;
     k->draw_at = now;
     if (drawn->units > 0 || !cold)
         k->draw_at =
             weir__int_most(now, k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f)));
-    if (drawn->units == 0)
-        k->draw_at = weir__int_most(k->draw_at, weir__fleet_later(now, retry));
+    if (drawn->units == 0 && a->left == 0)
+        k->draw_at = weir__int_most(k->draw_at, weir__fleet_later(now, until_one(k, a, now)));
     k->closed_until =
         cold ? k->draw_at : weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
+}
+
+/* Who asks again must not find that it was too early. */
+static void note_told(struct weir__fleet_key *k, const struct weir__fleet_answer *a, weir_time now)
+{
+    int64_t cost = k->first != NULL ? k->first->cost : k->cost;
+    weir_time retry = a->drawn.units == 0 ? a->retry : 0;
+
+    retry = weir__int_most(retry, weir__fleet_free_in(k, weir__int_most(1, cost - k->seen), now));
+    k->told_until = weir__int_most(k->closed_until, weir__fleet_later(now, retry));
 }
 
 /* The units live from the moment the draw was sent.  An answer that comes too late is for the asks
@@ -408,19 +476,6 @@ static bool fill(struct weir__fleet *f, struct weir__fleet_key *k, const struct 
     if (units < drawn->units && k->limit->terms.window)
         weir__fleet_repay(f, k, &(struct weir__repay){ drawn->units - units, drawn->at });
     return late && units > 0;
-}
-
-/* A meter regains it evenly; a window has it until it ends. */
-int64_t weir__fleet_left(const struct weir__fleet_key *k, weir_time now)
-{
-    const struct weir_plan *plan = k->limit->plan;
-
-    if (k->left < 0 || now >= k->full_at)
-        return -1;
-    if (!weir__is_meter(plan) || now <= k->left_at)
-        return k->left;
-    weir__i128 lacking = plan->most - k->left, span = k->full_at - k->left_at;
-    return plan->most - (int64_t)((lacking * (k->full_at - now) + span - 1) / span);
 }
 
 static void end_draw(struct weir__fleet *f, struct weir__fleet_key *k)
@@ -463,8 +518,11 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
             weir__fleet_pay_back(f, k, k->seen - kept, now);
     }
     if (k->spent) {
+        note_told(k, answer, now);
         weir__fleet_refuse_all(f, k, now);
-        f->ops->close(f->world, k, k->closed_until, now);
+        f->ops->close(f->world, k, k->closed_until, k->told_until, now);
+    } else {
+        weir__fleet_refuse_large(f, k, now);
     }
     go_on(f, k, now);
 }

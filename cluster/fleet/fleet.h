@@ -18,6 +18,7 @@
  *     lease    a unit or more is asked for in a horizon: it draws ahead when the purse is low
  *     spent    the account had too little: its purse is closed until `closed_until`; a hot key
  *              draws again a little earlier, a cold one with the next ask
+ *     large    it had units, but fewer than an ask needed: only such asks are refused for a while
  *     quiet    units that nobody will ask for go back to the account
  *
  * All or nothing: an ask waits on every key whose purse has too little, and takes from all of them
@@ -103,11 +104,15 @@ struct weir__fleet_key {
     struct weir__repay lots[2]; /* units of the last two draws, and when they were drawn */
     bool spent;
     weir_time closed_until, draw_at;
-    weir_time refused_at;       /* the account had less than was needed; 0: never */
-    int64_t left;               /* in the account, by the last answer; -1: there was none: */
-    weir_time left_at, full_at; /* of that; the account is full again, if nobody draws */
-    bool alone;                 /* asks were left alone since */
-    int64_t share;              /* of the supply, by the last answer */
+    weir_time told_until;  /* the purse says: when the account has enough, if nobody draws */
+    int64_t large;         /* the account had units, but fewer than these, which were needed ... */
+    weir_time large_until; /* ... and until then nobody asks it for as many */
+    weir_time large_at;    /* it may have them */
+    weir_time refused_at;  /* the account had less than was needed; 0: never */
+    int64_t left;          /* in the account, by the last answer; -1: there was none: */
+    weir_time left_at, full_at;            /* of that; the account is full again, if nobody draws */
+    bool alone;                            /* asks were left alone since */
+    int64_t share;                         /* of the supply, by the last answer */
     struct weir__fleet_item *first, *last; /* asks that wait */
     int64_t waiting;                       /* their units */
     weir_time due;
@@ -124,7 +129,9 @@ struct weir__fleet_world {
     /* Units whose life counts from `drawn`. */
     void (*fill)(void *world, const struct weir__fleet_key *key, int64_t units, weir_time drawn,
                  weir_time now);
-    void (*close)(void *world, const struct weir__fleet_key *key, weir_time until, weir_time now);
+    /* If it has no units, asks are refused until then, and told to come at `told`. */
+    void (*close)(void *world, const struct weir__fleet_key *key, weir_time until, weir_time told,
+                  weir_time now);
     /* Takes out up to that many units; returns them. */
     int64_t (*take_out)(void *world, const struct weir__fleet_key *key, int64_t most,
                         weir_time now);
@@ -202,6 +209,8 @@ void weir__fleet_drawn(struct weir__fleet *fleet, struct weir__fleet_key *key, u
 /* In the account by now, if no other node has drawn since the last answer; -1: nobody knows, or all
  * of it. */
 int64_t weir__fleet_left(const struct weir__fleet_key *key, weir_time now);
+/* Until this many are there, if nobody draws; 0: nobody knows. */
+weir_time weir__fleet_free_in(const struct weir__fleet_key *key, int64_t units, weir_time now);
 /* There will be none.  `undone`: and nothing was drawn. */
 void weir__fleet_lost(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
                       bool undone, weir_time now);

@@ -86,15 +86,41 @@ void weir__fleet_cancel(struct weir__fleet *f, struct weir__fleet_wait *w, weir_
     w->over = true;
 }
 
-static weir_time retry_of(const struct weir__fleet_key *k, weir_time now)
+/* When it passes, if nobody else asks: as far as it is known. */
+static weir_time retry_of(const struct weir__fleet_item *item, weir_time now)
 {
-    return k->spent && k->closed_until > now ? k->closed_until - now : 0;
+    const struct weir__fleet_key *k = item->key;
+    weir_time until = k->spent ? k->told_until : k->large_at;
+    weir_time free_in = weir__fleet_free_in(k, item->cost - k->seen, now);
+
+    return weir__int_most(free_in, weir__int_most(0, until - now));
+}
+
+/* The account has lately had fewer than it lacks, beside the units in the purse. */
+static bool is_large(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
+{
+    const struct weir__fleet_key *k = item->key;
+
+    return k->large_until > now &&
+           item->cost - item->kept.units - f->ops->have(f->world, k, now) >= k->large;
+}
+
+void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
+{
+    struct weir__fleet_item *next;
+
+    for (struct weir__fleet_item *item = k->first; item != NULL && k->large_until > now;
+         item = next) {
+        next = item->next;
+        if (is_large(f, item, now))
+            end(f, item->wait, WEIR__FLEET_REFUSED, retry_of(item, now), now);
+    }
 }
 
 void weir__fleet_refuse_all(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     while (k->first != NULL)
-        end(f, k->first->wait, WEIR__FLEET_REFUSED, retry_of(k, now), now);
+        end(f, k->first->wait, WEIR__FLEET_REFUSED, retry_of(k->first, now), now);
 }
 
 void weir__fleet_leave_alone(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -194,12 +220,13 @@ static bool wait_for_units(struct weir__fleet *f, struct weir__fleet_wait *w,
     return sent;
 }
 
-static const struct weir__fleet_key *closed_one(struct weir__fleet *f, struct weir__fleet_wait *w,
-                                                weir_time now)
+static const struct weir__fleet_item *closed_one(struct weir__fleet *f, struct weir__fleet_wait *w,
+                                                 weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (is_closed(w->items[i].key, now) && lacks(f, &w->items[i], now))
-            return w->items[i].key;
+        if ((is_closed(w->items[i].key, now) && lacks(f, &w->items[i], now)) ||
+            is_large(f, &w->items[i], now))
+            return &w->items[i];
     return NULL;
 }
 
@@ -218,7 +245,7 @@ static bool is_alone(struct weir__fleet *f, struct weir__fleet_wait *w, weir_tim
  * again. */
 static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
-    const struct weir__fleet_key *closed;
+    const struct weir__fleet_item *closed;
     int lacking = take(f, w, now);
 
     if (lacking == WEIR__FLEET_ALL_TAKEN)
@@ -244,7 +271,8 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
         item->wait = w;
         item->queued = item->fed = false;
         item->kept.units = 0;
-        weir__fleet_count(item->key, item->cost, item->cost); /* it is demand */
+        if (!is_large(f, item, now))
+            weir__fleet_count(item->key, item->cost, item->cost); /* it is demand */
     }
     try_wait(f, w, now);
 }

@@ -18,10 +18,14 @@
  * are refused with that time.  A charge by time `until` writes it.  Otherwise an ask that finds too
  * little is refused as "dry": more may be had at once.
  *
+ * A purse may be closed for a shorter time than it says, since whoever fills it may die.  Then
+ * `older` is more than can be in it: as many ms below 2^32 - 1 as it opens earlier.  (A version
+ * that does not know of this takes it for damaged: empty, or closed.)
+ *
  * Why not one lot: its units would expire with the oldest, and a busy purse would lose them all
  * once in a life; or with the newest, and then a unit could live for ever.
  */
-#include "algo/algo.h"
+#include "algo/purse.h"
 
 #define PERIOD_MAX (INT64_MAX / 4)
 
@@ -52,6 +56,16 @@ static int64_t units_in(const struct purse *p)
     return (int64_t)p->older + p->newer;
 }
 
+static bool says_more(const struct weir_plan *plan, const struct purse *p)
+{
+    return p->newer == 0 && p->older > plan->most;
+}
+
+static weir_time opens_at(const struct purse *p)
+{
+    return p->until - (weir_time)(UINT32_MAX - p->older) * WEIR_MILLISECOND;
+}
+
 /* What is in it now.  One that lasts longer than a life is damaged, or the clock has stepped back:
  * empty, because its units might have expired already. */
 static struct purse look(const struct weir_plan *plan, const void *state, weir_time now)
@@ -59,8 +73,11 @@ static struct purse look(const struct weir_plan *plan, const void *state, weir_t
     struct purse p = *(const struct purse *)state;
 
     p.until &= INT64_MAX;
-    if (p.until <= now || p.until - now > plan->limit.period + WEIR__LATE_MAX)
+    weir_time lasts = says_more(plan, &p) ? opens_at(&p) : p.until;
+    if (lasts <= now || lasts - now > plan->limit.period + WEIR__LATE_MAX)
         return (struct purse){ 0 };
+    if (says_more(plan, &p))
+        return (struct purse){ .until = p.until };
     if (p.until - now <= half_of(plan))
         p.older = 0;
     if (units_in(&p) > plan->most) { /* damaged */
@@ -158,13 +175,24 @@ static void give_unused(const struct weir_plan *plan, void *state,
         give(plan, state, unused->units, now);
 }
 
-/* What is in it stays, as far as there is room, and no longer than before. */
+static weir_time idle_at(const struct weir_plan *plan, const void *state)
+{
+    struct purse p = *(const struct purse *)state;
+
+    p.until &= INT64_MAX;
+    return says_more(plan, &p) ? opens_at(&p) : p.until;
+}
+
+/* What is in it stays, as far as there is room, and no longer than before.  What it says of the old
+ * limit does not. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
                    const void *from, void *to, weir_time now)
 {
     struct purse p = look(old_plan, from, now);
     int64_t units = units_in(&p);
 
+    if (p.until > 0 && says_more(old_plan, from))
+        p.until = idle_at(old_plan, from);
     if (p.older > 0)
         p.until -= half_of(old_plan);
     if (p.until - now > new_plan->limit.period)
@@ -174,10 +202,16 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     *(struct purse *)to = p;
 }
 
-static weir_time idle_at(const struct weir_plan *plan, const void *state)
+void weir__purse_shut(const struct weir_plan *plan, void *state, weir_time opens, weir_time told)
 {
-    (void)plan;
-    return ((const struct purse *)state)->until & INT64_MAX;
+    weir_time most = (weir_time)(UINT32_MAX - plan->most - 1) * WEIR_MILLISECOND;
+    weir_time less = told > opens ? told - opens : 0;
+
+    less = most < 0 ? 0 : less < most ? less : most;
+    struct purse p = { .until = opens + less };
+    if (less >= WEIR_MILLISECOND)
+        p.older = UINT32_MAX - (uint32_t)(less / WEIR_MILLISECOND);
+    *(struct purse *)state = p;
 }
 
 const struct weir__algo weir__purse = {

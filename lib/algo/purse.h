@@ -17,6 +17,9 @@ weir_time weir__window_longest(const struct weir_plan *plan); /* its period; a c
  * and 5 ms at least. */
 weir_time weir__purse_life(const struct weir_plan *plan);
 
+/* A purse without units is closed until it opens, and tells those whom it refuses another time. */
+void weir__purse_shut(const struct weir_plan *plan, void *state, weir_time opens, weir_time told);
+
 /* The limit of a purse that holds as much as this one passes at once. */
 struct weir_limit weir__purse_limit(const struct weir_plan *plan);
 

@@ -38,7 +38,7 @@ struct weir__host {
     void (*fill)(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time drawn,
                  weir_time now);
     void (*close)(struct weir_limiter *limiter, struct weir_key key, weir_time until,
-                  weir_time now);
+                  weir_time told, weir_time now);
     int64_t (*reset)(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n,
                      weir_time now, struct weir_error *error);
     uint64_t (*ban_places)(const struct weir_table *table);

@@ -3,12 +3,13 @@
 
 #include <assert.h>
 
+#include "algo/purse.h"
 #include "algo/share.h"
 #include "table/part.h"
 
 struct change {
     int64_t units; /* put in */
-    weir_time at, now;
+    weir_time at, told, now;
     bool make; /* a slot, if the key has none */
 };
 
@@ -42,7 +43,7 @@ void weir__purse_fill(struct weir_limiter *limiter, struct weir_key key, int64_t
                       weir_time drawn, weir_time now)
 {
     if (units > 0)
-        make_change(limiter, key, fill, &(struct change){ units, drawn, now, true });
+        make_change(limiter, key, fill, &(struct change){ units, drawn, 0, now, true });
 }
 
 static bool close_purse(const struct weir_plan *plan, void *state, void *context)
@@ -53,14 +54,14 @@ static bool close_purse(const struct weir_plan *plan, void *state, void *context
 
     if (units_in(plan, state, c->now) > 0)
         return false;
-    plan->algo->give(plan, state, -1, c->at < longest ? c->at : longest);
+    weir__purse_shut(plan, state, c->at < longest ? c->at : longest, c->told);
     return true;
 }
 
 void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_time until,
-                       weir_time now)
+                       weir_time told, weir_time now)
 {
-    make_change(limiter, key, close_purse, &(struct change){ 0, until, now, true });
+    make_change(limiter, key, close_purse, &(struct change){ 0, until, told, now, true });
 }
 
 struct emptying {

@@ -12,10 +12,10 @@
 /* Units that were drawn at `drawn`: their life counts from then. */
 void weir__purse_fill(struct weir_limiter *limiter, struct weir_key key, int64_t units,
                       weir_time drawn, weir_time now);
-/* Nothing is to be had until then, or for a life if that is shorter: asks are refused with that
- * time.  A purse that has units stays open. */
+/* Nothing is to be had until then, or for a life if that is shorter: asks are refused, and told to
+ * come again at `told`.  A purse that has units stays open. */
 void weir__purse_close(struct weir_limiter *limiter, struct weir_key key, weir_time until,
-                       weir_time now);
+                       weir_time told, weir_time now);
 
 /* Gives back all that a share owes, and returns it: of several that do so at once, one gets it. */
 int64_t weir__share_empty(struct weir_limiter *limiter, struct weir_key key, weir_time now);

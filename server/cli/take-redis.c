@@ -22,9 +22,9 @@ static int complain_of(struct weir__asker *a)
                           a->why);
 }
 
-/* Asks, and waits for the answer. */
-static int run_verb(struct weir__asker *a, enum weir__account_verb verb,
-                    struct weir__account_item *item)
+/* Asks, and waits for the answer.  False: there is none. */
+static bool run_verb(struct weir__asker *a, enum weir__account_verb verb,
+                     struct weir__account_item *item)
 {
     struct weir__carry carry = {
         .call = { .verb = verb, .items = item, .n = 1, .near = weir__clock_real() }
@@ -32,24 +32,29 @@ static int run_verb(struct weir__asker *a, enum weir__account_verb verb,
     bool answered = weir__asker_carry(a, &carry);
 
     weir__carry_free(&carry);
-    return answered ? WEIR__GO_ON : complain_of(a);
+    return answered;
 }
 
-/* A give has no answer of its own: what is left is looked up. */
+/* A give has no answer of its own.  It was done all the same: nobody is to do it again. */
+static int look_up_rest(struct weir__asker *a, struct weir__account_item *item)
+{
+    item->ask.cost = 0;
+    if (run_verb(a, WEIR__ACCOUNT_PEEK, item))
+        return WEIR__GO_ON;
+    weir__complain(a->command, "given back; what is left is not known: %s", a->why);
+    return 0;
+}
+
 static int decide(struct weir__asker *a, const struct weir__take_redis *t,
                   struct weir__account_item *item)
 {
-    int code = run_verb(a, t->verb, item);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (t->verb == WEIR__ACCOUNT_GIVE) {
-        item->ask.cost = 0;
-        code = run_verb(a, WEIR__ACCOUNT_PEEK, item);
-    } else if (t->verb == WEIR__ACCOUNT_TAKE && item->decision.allowed && item->decision.wait > 0) {
+    if (!run_verb(a, t->verb, item))
+        return complain_of(a);
+    if (t->verb == WEIR__ACCOUNT_GIVE)
+        return look_up_rest(a, item);
+    if (t->verb == WEIR__ACCOUNT_TAKE && item->decision.allowed && item->decision.wait > 0)
         weir__clock_sleep(item->decision.wait);
-    }
-    return code;
+    return WEIR__GO_ON;
 }
 
 static int decide_there(const struct weir__take_redis *t, struct weir__account_item *item)

@@ -493,6 +493,16 @@ def test_rights_without_scripts(module):
             assert code == 0, (verb, said)
 
 
+def test_a_give_of_which_the_rest_is_not_known(module):
+    with Redis(module) as r:
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~weir:*", "+weir.take", "+weir.give")
+        to = ("--redis", url(r, "ann:pw@"), "--limit", "10/1h", "--name", "n", "k")
+        assert weir("take", *to)[1] == 0
+        said, code = weir("give", *to)
+        assert code == 0 and "given back; what is left is not known" in said, (said, code)
+        assert weir("peek", "--redis", url(r), *to[2:])[0] == "would be granted, leaving 9 of 10\n"
+
+
 def test_access_control_by_key(module):
     with Redis(module) as r:
         r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~mine:*", "+@all")

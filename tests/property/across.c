@@ -143,7 +143,7 @@ static void change_purse(struct rule *r, size_t k, int key)
     if (purse == NULL)
         stop("there is no purse %s", across.purse);
     if (one_in(4)) {
-        weir__purse_close(purse, own, when, now);
+        weir__purse_close(purse, own, when, when, now);
         weir_step_peek(&l->purse, l->drawn[key].bytes, &(struct weir_ask){ .now = now }, &d);
         if (d.remaining == 0)
             l->purse.algo->give(&l->purse, l->drawn[key].bytes, -1,

@@ -1,4 +1,5 @@
 /* fleet-node.c -- the nodes of a fleet on virtual time: purses, shares, asks. */
+#include "algo/purse.h"
 #include "sim/fleet-inside.h"
 
 #define STAY (600 * MS) /* alone, after the first is back: three beats */
@@ -25,10 +26,10 @@ static void fill(void *world, const struct weir__fleet_key *k, int64_t units, we
 }
 
 static void close_purse(void *world, const struct weir__fleet_key *k, weir_time until,
-                        weir_time now)
+                        weir_time told, weir_time now)
 {
     if (have(world, k, now) == 0)
-        k->limit->purse.algo->give(&k->limit->purse, purse_of(world, k), -1, until);
+        weir__purse_shut(&k->limit->purse, purse_of(world, k), until, told);
 }
 
 static int64_t take_out(void *world, const struct weir__fleet_key *k, int64_t most, weir_time now)
@@ -193,6 +194,12 @@ static void charge(void *world, const struct weir__fleet_key *k, weir_time now)
         fleet_post(TO_REDIS, &l);
 }
 
+static void note_refused(weir_time retry)
+{
+    sim.o.refused++;
+    sim.o.told = retry > INT64_MAX - sim.now ? INT64_MAX : sim.now + retry;
+}
+
 static void done(void *world, struct weir__fleet_wait *wait)
 {
     struct waiting *waiting = (struct waiting *)wait;
@@ -207,7 +214,8 @@ static void done(void *world, struct weir__fleet_wait *wait)
         sim.o.granted[node - sim.nodes]++;
         sim.o.granted_both += wait->n > 1;
     }
-    sim.o.refused += wait->outcome == WEIR__FLEET_REFUSED;
+    if (wait->outcome == WEIR__FLEET_REFUSED)
+        note_refused(wait->retry);
     sim.o.alone += wait->outcome == WEIR__FLEET_ALONE && is_counted();
 }
 
@@ -298,7 +306,7 @@ static void begin_wait(struct waiting *waiting, const struct event *e)
 }
 
 /* From the purses, without the fleet.  Returns the decision's reason. */
-static int take_at_once(const struct event *e)
+static int take_at_once(const struct event *e, weir_time *retry)
 {
     struct node *node = &sim.nodes[e->node];
     struct weir_ask ask = { .cost = e->n, .now = node_now(e->node) };
@@ -306,8 +314,10 @@ static int take_at_once(const struct event *e)
 
     for (int l = 0; l < sim.story->n_limits; l++)
         if (e->limits & 1 << l &&
-            !weir_step_peek(&sim.o.limits[l].purse, node->purses[l][e->key], &ask, &d))
+            !weir_step_peek(&sim.o.limits[l].purse, node->purses[l][e->key], &ask, &d)) {
+            *retry = d.retry;
             return d.reason;
+        }
     for (int l = 0; l < sim.story->n_limits; l++)
         if (e->limits & 1 << l) {
             weir_step(&sim.o.limits[l].purse, node->purses[l][e->key], &ask, &d);
@@ -321,19 +331,20 @@ void fleet_ask(const struct event *e)
     struct node *node = &sim.nodes[e->node];
     bool both = (e->limits & (e->limits - 1)) != 0;
     struct waiting *waiting;
+    weir_time retry = 0;
 
     if (!node->up)
         return;
     sim.o.asked[e->node]++;
     sim.o.asked_both += both;
-    int reason = take_at_once(e);
+    int reason = take_at_once(e, &retry);
     if (reason == WEIR_GRANTED) {
         sim.o.granted[e->node]++;
         sim.o.granted_both += both;
     } else if (reason == WEIR_DRY && (waiting = new_wait()) != NULL) {
         begin_wait(waiting, e);
     } else {
-        sim.o.refused++;
+        note_refused(retry);
         for (int l = 0; l < sim.story->n_limits; l++)
             if (e->limits & 1 << l)
                 weir__fleet_refused(node->fleet,

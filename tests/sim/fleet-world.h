@@ -94,6 +94,7 @@ struct outcome {
     int64_t asked[NODES_MAX], granted[NODES_MAX]; /* asks, one limit or more */
     int64_t asked_both, granted_both;             /* of those for several limits */
     int64_t refused, alone, late;                 /* asks */
+    weir_time told;                               /* when the last that was refused passes */
     int64_t commands, repays;                     /* of the commands */
     weir_time step_back;                          /* the largest of a node's clock */
     weir_time ahead;                              /* Redis's clock, at the end */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "algo/algo.h"
+#include "algo/purse.h"
 #include "random.h"
 
 #define LIFE (100 * WEIR_MILLISECOND)
@@ -120,7 +120,7 @@ TEST(test_a_unit_lives_for_half_a_life_at_least_and_a_life_at_most)
 TEST(test_a_spent_purse_says_until_when)
 {
     struct weir_plan plan = plan_of(MOST, LIFE);
-    uint64_t purse[2] = { 0, 0 };
+    uint64_t purse[2] = { 0, 0 }, changed[2];
     weir_time now = WEIR_SECOND;
     struct weir_decision d = take(&plan, purse, 1, now);
 
@@ -130,7 +130,13 @@ TEST(test_a_spent_purse_says_until_when)
     assert_fields(d, (allowed, false), (reason, WEIR_LIMITED), (retry, LIFE / 2));
     d = take(&plan, purse, 1, now + LIFE / 2);
     assert_fields(d, (allowed, false), (reason, WEIR_DRY));
-    give(&plan, purse, -1, now + LIFE / 2);
+    weir__purse_shut(&plan, purse, now + LIFE / 2, now + 1000 * LIFE); /* it says more */
+    d = take(&plan, purse, 1, now + LIFE / 4);
+    assert_fields(d, (allowed, false), (reason, WEIR_LIMITED), (retry, 1000 * LIFE - LIFE / 4));
+    assert_int_equal(take(&plan, purse, 1, now + LIFE / 2).reason, WEIR_DRY);
+    assert_int_equal(weir_step_idle_at(&plan, purse), now + LIFE / 2);
+    plan.algo->change(&plan, &plan, purse, changed, now); /* that was another limit */
+    assert_fields(take(&plan, changed, 1, now), (reason, WEIR_LIMITED), (retry, LIFE / 2));
     give(&plan, purse, 5, now); /* units end it */
     d = take(&plan, purse, 5, now);
     assert_fields(d, (allowed, true), (remaining, 0));

@@ -59,7 +59,7 @@ static void change_purse(struct weir *weir, const char *request, const char *rul
     if (units > 0)
         weir__purse_fill(purse, key, units, now, now);
     else
-        weir__purse_close(purse, key, closed_until, now);
+        weir__purse_close(purse, key, closed_until, closed_until, now);
     weir_limiter_release(purse);
 }
 

@@ -39,17 +39,24 @@ TEST(test_a_spent_purse_refuses_by_itself)
 {
     struct weir_limiter *l = purse_of(1000);
 
-    weir__purse_close(l, key_of("a"), NOW + LIFE / 2, NOW);
+    weir__purse_close(l, key_of("a"), NOW + LIFE / 2, NOW, NOW);
     struct weir_decision d = take(l, "a", 1, NOW);
     assert_fields(d, (reason, WEIR_LIMITED), (retry, LIFE / 2));
     assert_int_equal(take(l, "a", 1, NOW + LIFE / 2).reason, WEIR_DRY);
     weir__purse_fill(l, key_of("a"), 10, NOW, NOW);
-    weir__purse_close(l, key_of("a"), NOW + LIFE / 2, NOW); /* units may still be spent */
+    weir__purse_close(l, key_of("a"), NOW + LIFE / 2, NOW, NOW); /* units may still be spent */
     d = take(l, "a", 11, NOW);
     assert_fields(d, (reason, WEIR_DRY), (remaining, 10));
-    weir__purse_close(l, key_of("b"), NOW + 10 * LIFE, NOW); /* longer than a state can tell */
+    weir__purse_close(l, key_of("b"), NOW + 10 * LIFE, NOW, NOW); /* for a life at most */
     d = take(l, "b", 1, NOW);
     assert_fields(d, (reason, WEIR_LIMITED), (retry, LIFE));
+    weir__purse_close(l, key_of("b"), NOW + LIFE / 2, NOW + 10 * LIFE, NOW);
+    d = take(l, "b", 1, NOW + LIFE / 2 - 1);
+    assert_fields(d, (reason, WEIR_LIMITED), (retry, 19 * LIFE / 2 + 1));
+    assert_int_equal(take(l, "b", 1, NOW + LIFE / 2).reason, WEIR_DRY);
+    weir__purse_fill(l, key_of("b"), 10, NOW, NOW);
+    assert_int_equal(take(l, "b", 1, NOW + LIFE - 1).remaining, 9);
+    assert_int_equal(take(l, "b", 1, NOW + LIFE).reason, WEIR_DRY);
     weir_table_destroy(table);
 }
 

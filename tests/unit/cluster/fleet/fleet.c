@@ -1,6 +1,7 @@
 /* fleet.c -- a node of a fleet, event by event: what it sends, and what asks get. */
 #include "unit/test.h"
 
+#include "algo/purse.h"
 #include "cluster/fleet/fleet.h"
 #include "unit/fixture.h"
 
@@ -42,10 +43,10 @@ static void fill(void *world, const struct weir__fleet_key *k, int64_t units, we
 }
 
 static void close_purse(void *world, const struct weir__fleet_key *k, weir_time until,
-                        weir_time now)
+                        weir_time told, weir_time now)
 {
     if (have(world, k, now) == 0)
-        k->limit->purse.algo->give(&k->limit->purse, purse_of(k), -1, until);
+        weir__purse_shut(&k->limit->purse, purse_of(k), until, told);
 }
 
 static int64_t take_out(void *world, const struct weir__fleet_key *k, int64_t most, weir_time now)
@@ -604,6 +605,58 @@ TEST(test_D3_late_units_take_no_others_place)
     assert_int_equal(have(NULL, key(1), NOW + 6 * MS), 0);
     assert_int_equal(sent.repaid, 3);
     assert_int_equal(sent.draw.need, 4);
+    end();
+}
+
+static struct weir_decision purse_says(int limit, weir_time now)
+{
+    struct weir_decision d;
+
+    weir_step_peek(&limits[limit].purse, purses[limit], &(struct weir_ask){ .now = now, .cost = 1 },
+                   &d);
+    return d;
+}
+
+/* The purse tells the account's time, and yet is closed for a life at most. */
+TEST(test_a_closed_purse_says_when_to_come)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    wait_of(&a, 0, 1, NOW);
+    weir__fleet_drawn(
+        fleet, key(1), sent.id,
+        &(struct weir__fleet_answer){ { 0, 50, true, NOW, 60 * MS }, 0, 900 * MS, 900 * MS },
+        NOW + MS);
+    assert_fields(a, (outcome, WEIR__FLEET_REFUSED), (retry, 900 * MS));
+    assert_fields(purse_says(1, NOW + 2 * MS), (reason, WEIR_LIMITED), (retry, 899 * MS));
+    assert_true(weir__fleet_turn(fleet, NOW + 2 * MS) <= NOW + MS + limits[1].terms.life);
+    weir__fleet_turn(fleet, NOW + MS + limits[1].terms.life);
+    assert_int_equal(purse_says(1, NOW + 2 * MS + limits[1].terms.life).reason, WEIR_DRY);
+    end();
+}
+
+/* An ask for more than is left closes the purse for nobody who wants less. */
+TEST(test_a_large_ask_is_refused_alone)
+{
+    struct weir__fleet_wait a, b, c;
+
+    begin(16, 0);
+    wait_of(&a, 0, 90, NOW);
+    wait_of(&b, 0, 10, NOW);
+    wait_of(&c, 0, 95, NOW);
+    struct weir__fleet_answer few = { { 0, 25, true, NOW, 60 * MS }, 50, 900 * MS, 900 * MS };
+    weir__fleet_drawn(fleet, key(1), sent.id, &few, NOW + MS);
+    assert_fields(a, (outcome, WEIR__FLEET_REFUSED), (retry, 900 * MS));
+    assert_fields(c, (outcome, WEIR__FLEET_REFUSED), (retry, 900 * MS));
+    assert_fields(sent.draw, (need, 10), (waiting, 10));
+    answer(1, 10, false, NOW + 2 * MS);
+    assert_int_equal(b.outcome, WEIR__FLEET_TOOK);
+    int draws = sent.draws;
+    wait_of(&a, 0, 90, NOW + 3 * MS);
+    assert_true(a.over && a.outcome == WEIR__FLEET_REFUSED && sent.draws == draws);
+    wait_of(&b, 0, 89, NOW + 3 * MS);
+    assert_true(!b.over && sent.draws == draws + 1);
     end();
 }
 

@@ -376,8 +376,6 @@ static void note_changes(struct survey *w)
     size_t all = 0, limited = 0, lacking = 0;
     const struct weir__import_place *first = NULL;
 
-    find_zones(w, WEIR__LIMIT_REQ);
-    find_zones(w, WEIR__LIMIT_CONN);
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         limited += weir__conf_inherited(p->at, WEIR__LIMIT_REQ) ||
                    weir__conf_inherited(p->at, WEIR__LIMIT_CONN);
@@ -414,6 +412,8 @@ void weir__import_differences(struct weir__import *import, struct weir__import_p
                           "no limit_req and no limit_conn: there is nothing to import");
     note_split_zones(import, rules);
     note_split_zones(import, guards);
+    find_zones(&w, WEIR__LIMIT_REQ);
+    find_zones(&w, WEIR__LIMIT_CONN);
     note_surely_asked(&w, places);
     note_changes(&w);
     note_settings(import, import->http);

@@ -352,12 +352,36 @@ static __attribute__((noinline)) bool are_same(const struct part *parts, size_t 
     return true;
 }
 
+EITHER bool is_same_quick(const struct part *part, bool narrow)
+{
+    const struct weir__part *p = &part->p;
+    const struct weir__narrow *n = p->slot;
+    const struct weir__wide *w = p->slot;
+
+    if (narrow)
+        return weir__load(&n->word) == p->before[1] && weir__load(&n->tag) == p->before[0];
+    return weir__load(&w->state[0]) == p->before[0] && weir__load(&w->state[1]) == p->before[1] &&
+           weir__load(&w->tag) == part->of->hash.tag;
+}
+
+/* A refusal writes nothing that would fail: a state that was read may be that of the key which the
+ * slot had before. */
+EITHER bool are_refused_same(const struct part *parts, size_t n, bool narrow)
+{
+    for (const struct part *p = parts; p < parts + n; p++)
+        if (p->refused && !(p->quick ? is_same_quick(p, narrow) : weir__part_is_same(&p->p)))
+            return false;
+    return true;
+}
+
 EITHER enum outcome take_once(struct aid *aid, struct part *parts, size_t n, bool narrow,
                               struct weir_decision *all)
 {
     enum outcome out = look(aid, parts, n, narrow, all);
 
     if (__builtin_expect(aid->slow, 0) && out != AGAIN && !are_same(parts, n)) {
+        out = AGAIN;
+    } else if (out == REFUSED && !are_refused_same(parts, n, narrow)) {
         out = AGAIN;
     } else if (__builtin_expect(out == GRANTED && aid->missing, 0)) {
         claim_slots(aid, parts, n);

@@ -95,7 +95,7 @@ try_narrow(struct weir_limiter *limiter, uint64_t tag, struct weir__narrow *slot
     }
     if (!take || (after == owed &&
                   !stepped)) /* that the clock has stepped back is written down even by a refusal */
-        return weir__load(&slot->tag) == tag;
+        return weir__load(&slot->word) == word && weir__load(&slot->tag) == tag;
     charged = weir__pack(now, after);
     if (__builtin_expect(!weir__swap(&slot->word, word, charged), 0)) {
         stand_back();

@@ -194,13 +194,15 @@ static struct weir__case *cases_of_variable(struct weir__import *import, const c
 
 const char *weir__value_variable(struct weir__import *import, const char *text, const char **name)
 {
-    bool brace = text[0] == '$' && text[1] == '{';
+    if (text[0] != '$')
+        return NULL;
+    bool brace = text[1] == '{';
     const char *start = text + 1 + brace;
     size_t n = 0;
 
     while (isalnum((unsigned char)start[n]) || start[n] == '_')
         n++;
-    if (text[0] != '$' || n == 0 || n > 50 || (brace && start[n] != '}'))
+    if (n == 0 || n > 50 || (brace && start[n] != '}'))
         return NULL;
     *name = weir__import_text(import, "%.*s", (int)n, start);
     return start + n + brace;

@@ -84,7 +84,7 @@ static bool knows_command(struct look *l, struct found *f, const char *name)
     return first.kind == '*';
 }
 
-/* Whether this user may call the module's command, which is another right than that to COMMAND INFO.
+/* Whether this user may call the module's command: another right than that to COMMAND INFO.
  * A wrong limit changes nothing.  Redis looks at the command and the rights first, so every other
  * answer (MOVED, LOADING, no right to this key) says yes. */
 static bool may_take(struct look *l, struct found *f)

@@ -480,6 +480,24 @@ def test_a_user_for_a_node(program):
                 assert admin(*words)[1] in (0, 1), admin(*words)
                 assert "NOPERM" not in admin(*words)[2]
             all_run(admin, 3, 3)
+        for limit in "5/1h", "fixed-window 5/1h", "sliding-log 5/1h", "sliding-window 5/1h":
+            for verb in "take", "peek", "give":
+                done = subprocess.run([WEIR, verb, "--redis", there, "--limit", limit, "ann"],
+                                      capture_output=True, text=True, timeout=60)
+                assert done.returncode == 0 and not done.stderr, (verb, limit, done)
+
+
+def test_users_on_a_cluster(program):
+    with Cluster() as cluster:
+        for node in cluster.nodes:
+            for user in "weir-node", "weir-locks":
+                node.ok(*documented(user))
+        for user in "weir-node", "weir-locks":
+            there = cluster.url().replace("://", "://%s:pw@" % user)
+            holds_lock(there)
+            assert user == "weir-locks" or Admin(there, "/tmp")("status")[1] == 0
+        for node in cluster.nodes:
+            assert node.ok("ACL", "LOG") == []
 
 
 if __name__ == "__main__":

@@ -109,7 +109,8 @@ def test_status_says_what_decides_for_this_user(program):
             r.ok("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~weir:*", "+ping",
                  *rights.split())
             said, code = weir("redis", "status", "-n", "1", "--json", url(r, "ann:pw@"))
-            assert code == 0 and json.loads(said)["nodes"][0]["decides_by"] == decides, (rights, said)
+            node, = json.loads(said)["nodes"]
+            assert code == 0 and node["decides_by"] == decides, (rights, node)
             assert r.ok("DBSIZE") == 0
 
 

@@ -166,7 +166,10 @@ bool call_read(struct call *c)
         return call_fail(c, "DEMAND is needed");
     if (c->verb == WEIR__RECEIPT_REPAY && c->drawn_us < 0)
         return call_fail(c, "DRAWN is needed");
-    return !is_twice(c) || call_fail(c, "the same key twice");
+    if (!is_twice(c))
+        return true;
+    return call_fail(c, c->items > 1 ? "the same key twice; use two, as {k}:minute and {k}:day"
+                                     : "the same key twice");
 }
 
 static void say_key(struct redis_context *context, int at, int flags)

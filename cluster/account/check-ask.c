@@ -41,6 +41,7 @@ int weir__account_check(const struct weir__account_call *call, struct weir_error
         return weir__fail(error, WEIR_INVALID,
                           "a draw is from one key, of 1 unit at least, and has a key of demand");
     if (is_twice(call))
-        return weir__fail(error, WEIR_INVALID, "the same key twice");
+        return weir__fail(error, WEIR_INVALID, "the same key twice%s",
+                          call->n > 1 ? "; use two, as {k}:minute and {k}:day" : "");
     return WEIR_OK;
 }

@@ -166,7 +166,7 @@ int weir__plan_check_redis(const struct weir_plan *plan, struct weir_error *erro
     return weir__fail(
         error, WEIR_INVALID, "in Redis a key has at most %zu bytes, and this limit needs %zu; %s",
         WEIR__REDIS_STATE_MAX, plan->state_size,
-        plan->algo == &weir__sliding_log ? "sliding-window needs bytes for its buckets only"
+        plan->algo == &weir__sliding_log ? "use sliding-window, which keeps only its buckets"
                                          : "fewer buckets would do");
 }
 

@@ -43,5 +43,6 @@ const struct weir__command weir__cmd_degrade = {
         "Exit codes: 0 done, 2 wrong use or no server.",
     WEIR__ASK_SERVER(rows, .remote = { 0 }),
     .words_max = 1,
+    .no_table = "it asks a server: start weir serve --table FILE, which needs no rules",
     .ask = ask,
 };

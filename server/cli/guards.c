@@ -369,8 +369,10 @@ static int run(const struct weir__call *call)
 {
     const struct options *o = call->options;
     const char *mistake =
-        call->n == 0 && o->force       ? "which guard?"
-        : o->table && o->force         ? "--force asks a server: start weir serve --table FILE"
+        call->n == 0 && o->force ? "which guard?"
+        : o->table && o->force
+            ? "--force asks a server: start weir serve --table FILE, which needs no "
+              "rules"
         : o->table && o->remote.server ? "--table or --server, not both"
         : !o->table && o->now >= 0     ? "--now needs --table: a server has its own clock"
         : o->keys >= 0 && call->n == 0 ? "--keys: of which guard?"

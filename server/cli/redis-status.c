@@ -84,13 +84,30 @@ static bool knows_command(struct look *l, struct found *f, const char *name)
     return first.kind == '*';
 }
 
+/* Whether this user may call the module's command: another right than that to COMMAND INFO.
+ * A wrong limit changes nothing.  Redis looks at the command and the rights first, so every other
+ * answer (MOVED, LOADING, no right to this key) says yes. */
+static bool may_take(struct look *l, struct found *f)
+{
+    static const char unknown[] = "ERR unknown command", command[] = " command";
+    const char *rest;
+
+    if (!ask(l, f->info.node, (const char *[]){ "WEIR.TAKE", "weir:", "-", NULL }))
+        return false;
+    struct weir__resp_value reply = head_of(l, &rest);
+    struct weir__text said = reply.text;
+    if (weir__resp_is_error(&reply, "NOPERM"))
+        return !memmem(said.bytes, said.len, command, sizeof(command) - 1);
+    return said.len < sizeof(unknown) - 1 || memcmp(said.bytes, unknown, sizeof(unknown) - 1) != 0;
+}
+
 static void find_decider(struct look *l, struct found *f)
 {
     const char *rest;
 
-    if (knows_command(l, f, "weir.take"))
+    if (may_take(l, f))
         strcpy(f->decides, "module");
-    else if (knows_command(l, f, "cl.throttle"))
+    else if (!knows_command(l, f, "weir.take") && knows_command(l, f, "cl.throttle"))
         strcpy(f->decides, "redis-cell");
     else if (ask(l, f->info.node, (const char *[]){ "EVAL", "return 1", "0", NULL }) &&
              head_of(l, &rest).kind == ':')

@@ -445,7 +445,8 @@ static int run_peek(const struct weir__call *call)
 
 static int run_give(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ give, WEIR__ACCOUNT_GIVE, "given back", "", .peeks = false });
+    return run(call, &(struct verb){ give, WEIR__ACCOUNT_GIVE, "given back",
+                                     "given back, none left", .peeks = false });
 }
 
 #define USAGE "(--table FILE | --redis URL) --limit TEXT [options] KEY"
@@ -470,7 +471,7 @@ const struct weir__command weir__cmd_take = {
             "with an empty URL, the URL in WEIR_REDIS is used: others cannot read a password "
             "there.\n"
             "\n"
-            "Exit codes: 0 granted, 1 refused, 2 wrong use." LIMITS,
+            "Exit codes: 0 granted, 1 refused, 2 wrong use, or no answer." LIMITS,
     WEIR__COMMAND_OPTIONS(take_rows, .cost = 1, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run_take,
@@ -485,7 +486,7 @@ const struct weir__command weir__cmd_peek = {
             "\n"
             "  weir peek --table /dev/shm/limits --limit 10/1m alice\n"
             "\n"
-            "Exit codes: 0 would be granted, 1 would be refused, 2 wrong use." LIMITS,
+            "Exit codes: 0 would be granted, 1 would be refused, 2 wrong use, or no answer." LIMITS,
     WEIR__COMMAND_OPTIONS(peek_rows, .cost = 1, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run_peek,
@@ -501,7 +502,7 @@ const struct weir__command weir__cmd_give = {
             "\n"
             "  weir give --table /dev/shm/limits --limit 10/1m alice\n"
             "\n"
-            "Exit codes: 0 given back, 2 wrong use." LIMITS,
+            "Exit codes: 0 given back, 2 wrong use, or no answer." LIMITS,
     WEIR__COMMAND_OPTIONS(give_rows, .cost = 1, .now = -1),
     .words_max = WEIR__ANY_WORDS,
     .run = run_give,

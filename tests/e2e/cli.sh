@@ -85,6 +85,8 @@ answers 0 'granted, 1 of 5 left' take $five key
 answers 0 'given back, 5 of 5 left' give $five --cost 100 key
 run give $five --json key
 is 'give: json' "$(field remaining)" 5
+run take --table t --limit 'warm-up 5/s' --name warm --now 100s key
+answers 0 'given back, none left, retry in 320ms' give --table t --name warm --now 100s key
 
 # -------------------------------------------------------------- the wait ----
 

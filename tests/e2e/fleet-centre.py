@@ -2,10 +2,13 @@
 """fleet-centre.py REDIS-LOAD [--long] [TEST...] -- `weir fleet rules`, `history`, `rollback`,
 `nodes` and `status` on a real redis-server and a real cluster, with nodes that follow; editors who
 work at the same time; a master that is killed."""
+import contextlib
+import glob
 import importlib
 import json
 import os
 import pwd
+import re
 import subprocess
 import sys
 import tempfile
@@ -381,6 +384,120 @@ def test_D6_example(program):
                                "bob's change is refused: another version is there\n"
                                "ann (an older text)\nann\nthe first\n"
                                "0 of 0 nodes run their version\n"), said
+
+
+def documented(user, page="fleet.md"):
+    """The rights of a user, as a page of docs/ lists them."""
+    docs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
+    with open(os.path.join(docs, page)) as file:
+        text = file.read()
+    begin = text.index("ACL SETUSER %s " % user)
+    return text[begin:text.index("```", begin)].replace(">PASSWORD", ">pw").split()
+
+
+@contextlib.contextmanager
+def as_documented(user):
+    """A Redis and the URL for that user; nothing may be denied to it."""
+    with Redis() as r:
+        r.ok(*documented(user))
+        yield r, "redis://%s:pw@127.0.0.1:%d" % (user, r.port)
+        assert r.ok("ACL", "LOG") == [], r.ok("ACL", "LOG")
+
+
+def test_a_user_has_what_scripts_call(program):
+    """Also what no test gets to."""
+    rights = {word[1:] for word in documented("weir-node")}
+    scripts = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cluster/*/*.lua")
+    for path in glob.glob(scripts):
+        with open(path) as file:
+            called = set(re.findall(r"\bp?call\('([A-Z]+)'", file.read()))
+        assert called and {word.lower() for word in called} <= rights, (path, called)
+
+
+def holds_lock(there):
+    """One has it, one waits until it is released, one looks."""
+    words = [WEIR, "fleet", "lock", "jobs", "--redis", there]
+    for more in [], []:
+        done = subprocess.run([*words, "--", "true"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done
+    with subprocess.Popen([*words, "--", "cat"], stdin=subprocess.PIPE) as holder:
+        until("it is held", lambda: subprocess.run(
+            [*words, "--release"], capture_output=True, timeout=60).returncode == 0, 60)
+        done = subprocess.run([*words, "--wait", "20s", "--", "true"], capture_output=True,
+                              text=True, timeout=60)
+        assert done.returncode == 0, done
+        done = subprocess.run([*words, "--show"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done
+        holder.stdin.close()
+
+
+def test_a_user_for_locks(program):
+    with as_documented("weir-locks") as (_, there):
+        holds_lock(there)
+
+
+SHARED = """version: 1
+rules:
+  - { name: meter, key: '{u}', limit: 5/1h, across: fleet, within: 10s,
+      ban: { refusals: 3/1h, for: 1h } }
+  - { name: window, key: '{w}', limit: fixed-window 5/1h, across: fleet, within: 10s }
+  - { name: calendar, key: '{c}', limit: calendar 5/day, across: fleet, within: 10s }
+  - { name: log, key: '{l}', limit: sliding-log 5/1h, across: fleet, within: 10s }
+  - { name: buckets, key: '{b}', limit: sliding-window 5/1h, across: fleet, within: 10s }
+"""
+
+
+def all_run(admin, *versions):
+    until("they run %s" % str(versions), lambda: sorted(
+        node["runs"] for node in admin.json("nodes")) == list(versions), 10,
+        lambda: str(admin.json("nodes")))
+
+
+def test_a_user_for_a_node(program):
+    """Members, locks, draws, notes, and the rules of the fleet."""
+    with as_documented("weir-node") as (r, there), tempfile.TemporaryDirectory() as folder:
+        admin = Admin(there, folder)
+        holds_lock(there)
+        with Node(WEIR, there, "a") as a, Node(WEIR, there, "b") as b:
+            assert admin.set(SHARED)[:2] == ("version 1\n", 0)
+            joined(a, b)
+            all_run(admin, 1, 1)
+            with a.resp() as one, b.resp() as other:
+                for key in "u", "w", "c", "l", "b":
+                    for _ in range(4):
+                        one("WEIR.CHECK", key, "ann")
+                        other("WEIR.CHECK", key, "ann")
+                assert one.json("WEIR.STATUS")["fleet"]["alone"] is False
+                one("WEIR.BAN", "meter", "ann", "1h")
+                until("the ban is known", lambda: other.json("WEIR.BANS")["bans"] != [])
+                assert one("WEIR.UNBAN", "meter", "ann") is not None
+                until("it is lifted", lambda: other.json("WEIR.BANS")["bans"] == [])
+                one("WEIR.RESET", "w", "ann")
+            assert admin.set(SHARED.replace("5/1h", "6/1h"), "--base", "1", "--stage", "a")[1] == 0
+            all_run(admin, 1, 2)
+            for words in (["rules", "publish"], ["rollback"], ["rules", "get"], ["history"],
+                          ["nodes"], ["status"], ["rules", "diff", "1"]):
+                assert admin(*words)[1] in (0, 1), admin(*words)
+                assert "NOPERM" not in admin(*words)[2]
+            all_run(admin, 3, 3)
+        for limit in "5/1h", "fixed-window 5/1h", "sliding-log 5/1h", "sliding-window 5/1h":
+            for verb in "take", "peek", "give":
+                done = subprocess.run([WEIR, verb, "--redis", there, "--limit", limit, "ann"],
+                                      capture_output=True, text=True, timeout=60)
+                assert done.returncode == 0 and not done.stderr, (verb, limit, done)
+
+
+def test_users_on_a_cluster(program):
+    with Cluster() as cluster:
+        for node in cluster.nodes:
+            for user in "weir-node", "weir-locks":
+                node.ok(*documented(user))
+        for user in "weir-node", "weir-locks":
+            there = cluster.url().replace("://", "://%s:pw@" % user)
+            holds_lock(there)
+            assert user == "weir-locks" or Admin(there, "/tmp")("status")[1] == 0
+        for node in cluster.nodes:
+            assert node.ok("ACL", "LOG") == []
 
 
 if __name__ == "__main__":

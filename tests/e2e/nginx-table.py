@@ -150,6 +150,26 @@ def test_N3_the_command_line_looks_at_it(module):
             assert "banned" in said or "bans" in said, said
 
 
+def test_N5_guards_in_an_incident(module):
+    """By a server on its table, without rules: as nginx.md says."""
+    server = """location / { try_files /index.html =404; }"""
+    rules = RULES.replace("match: { uri: /slow }", "match: { uri: / }, degrade: 1")
+    with nginx_with(module, rules, "weir_rules rules.yaml;", server) as nginx:
+        table = nginx.path("nginx.weir")
+        assert nginx.get("/").status == 200
+        for words in (["guards", "backend", "--force", "open"], ["degrade", "1"]):
+            code, said = weir(module, *words, "--table", table)
+            assert code == 2 and "weir serve --table FILE, which needs no rules" in said, said
+        with Server(program(module), table=table, clock=False) as by_hand, by_hand.resp() as ask:
+            for on, off in (("WEIR.GUARD.FORCE", "backend", "open"),
+                            ("WEIR.GUARD.FORCE", "backend", "none")), \
+                    (("WEIR.DEGRADE.SET", "1"), ("WEIR.DEGRADE.SET", "0")):
+                ask.json(*on)
+                assert nginx.get("/").status == 503
+                ask.json(*off)
+                assert nginx.get("/").status == 200
+
+
 def test_N5_a_guard_in_shadow(module):
     """weir guards tells how many it would have refused."""
     rules = RULES.replace("max: 7 }", "max: 1 }, mode: shadow")

@@ -16,8 +16,8 @@ import threading
 import time
 
 from redising import VERSION, Redis, Resp, free_port, until
-from redisload import EXAMPLE, LONG, LONG_MS, Load, check_counted, count, load, status, \
-    url, use_up, used, weir
+from redisload import EXAMPLE, LONG, LONG_MS, MODULE, Load, check_counted, count, load, \
+    status, url, use_up, used, weir
 from serving import run_tests
 
 
@@ -98,6 +98,20 @@ def test_D1_take_peek_give(program):
         assert run("take", "--limit", "3/1h", "--table", "x")[1] == 2
     said, code = run("take", "--limit", "3/1h")
     assert code == 2 and "Redis does not answer" in said, said
+
+
+def test_status_says_what_decides_for_this_user(program):
+    """Whatever else the user may ask."""
+    cases = (("+weir.take +weir.peek +weir.give", "module"), ("+@all", "module"),
+             ("+@all -weir.take", "scripts"), ("+get", "nothing"))
+    with Redis(MODULE) as r:
+        for rights, decides in cases if MODULE else [("+eval", "scripts"), ("+get", "nothing")]:
+            r.ok("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~weir:*", "+ping",
+                 *rights.split())
+            said, code = weir("redis", "status", "-n", "1", "--json", url(r, "ann:pw@"))
+            node, = json.loads(said)["nodes"]
+            assert code == 0 and node["decides_by"] == decides, (rights, node)
+            assert r.ok("DBSIZE") == 0
 
 
 def test_D1_example(program):

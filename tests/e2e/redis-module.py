@@ -222,7 +222,8 @@ def test_all_or_nothing(module):
         assert r("WEIR.PEEK", "{u}:day", "10/day", "COST", 0)[2] == 6  # the third took nothing
         assert r("WEIR.GIVE", *both[1:]) == "OK"
         assert r("WEIR.PEEK", "{u}:day", "10/day", "COST", 0)[2] == 8
-        assert r("WEIR.TAKE", "a", "5/s", "AND", "a", "6/s") == "ERR the same key twice"
+        assert r("WEIR.TAKE", "a", "5/s", "AND", "a", "6/s") == (
+            "ERR the same key twice; use two, as {k}:minute and {k}:day")
         assert r("COMMAND", "GETKEYS", *both) == ["{u}:minute", "{u}:day"]
 
 

@@ -37,7 +37,7 @@ static bool read_length(struct weir__verb_call *call, weir_time *out)
     if (weir_time_parse(out, call->values[2].text.bytes, &error) != WEIR_OK)
         return weir__call_fail(call, 400, "for: %s", error.text);
     if (*out <= 0)
-        return weir__call_fail(call, 400, "for: a ban lasts a while: 10m, 1h, 90s");
+        return weir__call_fail(call, 400, "for: a ban lasts a while: 10m, 1h, or 90 for seconds");
     if (*out >= WEIR_NEVER - call->now)
         return weir__call_fail(call, 400, "for: %s is too long: a ban cannot last for centuries",
                                WEIR__SHOWN(call->values[2].text));

@@ -208,10 +208,10 @@ const struct weir__verb weir__verbs[] = {
       .args = { TEXT("rule", .text = "name of a rule") } },
     { OPERATOR("WEIR.BAN", "POST", "/v1/bans", "ban", "bans", ban), .answer = "Ban",
       .statuses = "400 404 409",
-      .summary = "Bans a key of a rule for a time; if it is banned already, the end changes. "
-                 "Across the fleet on all nodes.",
+      .summary = "Bans a key of a rule for a time (10m, 1h; 90 alone: seconds); if it is banned "
+                 "already, the end changes. Across the fleet on all nodes.",
       .args = { RULE, KEY,
-                TEXT("for", .needed = true, .text = "how long: 10m, 1h, 90s",
+                TEXT("for", .needed = true, .text = "how long: 10m, 1h; 90 alone: seconds",
                      .example = "\"10m\"") } },
     { OPERATOR("WEIR.UNBAN", "DELETE", "/v1/bans", "unban", "bans", unban), .answer = "Unbanned",
       .statuses = "400 404",

@@ -128,7 +128,10 @@ TEST(test_a_key_has_one_place)
         struct weir_error error = { .text = "" };
         int code = weir__account_begin(&calls[i], &error);
         assert_int_equal(code, i < 4 ? WEIR_INVALID : WEIR_OK);
-        assert_string_equal(error.text, i < 4 ? "the same key twice" : "");
+        assert_string_equal(
+            error.text, i >= 4           ? ""
+                        : calls[i].n > 1 ? "the same key twice; use two, as {k}:minute and {k}:day"
+                                         : "the same key twice");
         weir__account_free(&calls[i]);
     }
 }

@@ -27,6 +27,16 @@ bool weir__node_follows(const struct weir__server *server)
     return server->fleet != NULL && *server->settings->rules == '\0';
 }
 
+bool weir__node_lacks_rules(const struct weir__server *server)
+{
+    struct weir_fleet_info info;
+
+    if (!weir__node_follows(server))
+        return false;
+    weir_fleet_look(server->fleet, &info);
+    return info.version == 0;
+}
+
 /* In a thread of the fleet. */
 static int apply(void *context, const char *text, size_t len, struct weir_error *error)
 {
@@ -118,9 +128,12 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
     if (info->alone)
         weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone%s", info->name,
                        weir__redis_trouble(why), why,
-                       info->part > 0 ? ""
-                                      : "; share lets nothing pass until Redis has told this "
-                                        "node's part (with --fleet-nodes N it begins with 1/N)");
+                       weir__node_lacks_rules(server)
+                           ? "; there are no rules yet, not even a copy: everything passes, and "
+                             "/readyz says 503"
+                       : info->part > 0 ? ""
+                                        : "; share lets nothing pass until Redis has told this "
+                                          "node's part (with --fleet-nodes N it begins with 1/N)");
     if (info->alone)
         snprintf(node->why, sizeof(node->why), "%s", why);
     else if (node->told)

@@ -90,6 +90,24 @@ def test_D5_status_and_metrics_tell_of_a_silent_redis(weir):
               status(new), state=lambda: status(new))
 
 
+def test_D5_a_new_node_without_rules_is_not_ready(weir):
+    with Redis() as redis:
+        redis.kill()
+        with Node(weir, url(redis), "new") as new:
+            assert new.http()("GET", "/readyz").status == 503
+            until("it says so", lambda: "there are no rules yet, not even a copy: everything passes"
+                  in new.complaints(), 60, new.complaints)
+            assert "share lets nothing pass" not in new.complaints(), new.complaints()
+            said = subprocess.run([weir, "status", "--server", "127.0.0.1:%d" % new.ports["http"]],
+                                  check=True, capture_output=True, text=True).stdout
+            assert "none yet: everything passes" in said, said
+            redis.start()
+            joined(new)
+            assert new.http()("GET", "/readyz").status == 503
+            assert put(new, RULES % 10, base=0)[0] == 200
+            until("it is ready", lambda: new.http()("GET", "/readyz").status == 200)
+
+
 def test_D5_all_tell_by_what_decisions_go_by(weir):
     """Of two servers on one table one asks Redis.  The other is as alone as that one."""
     def tells(server):

@@ -119,12 +119,14 @@ struct weir_fleet_info {
     int64_t part;   /* of this host, in millionths of each limit; 0: none, it is not known */
     int64_t members;
     int64_t version, refused; /* of the rules: in force, and refused; 0: none */
-    /* The reason, if it is not connected, or if another host has the same name; of a refusal */
+    /* The reason, if it is not connected, if another host has the same name, or if Redis refuses
+     * draws; of a refusal */
     char why[160], refused_why[160];
     uint64_t draws, units_drawn, units_repaid;
     /* That waited for units, and were decided by when_alone; not those of a host that is alone,
      * which do not wait */
     uint64_t asks_alone;
+    bool draws_refused; /* Redis answers beats, but draws with an error: rules go by when_alone */
 };
 WEIR_API void weir_fleet_look(struct weir_fleet *fleet, struct weir_fleet_info *out);
 

@@ -145,7 +145,7 @@ static void tell(ngx_log_t *log)
             ngx_log_error(NGX_LOG_ERR, log, 0, "weir: fleet %s: Redis answers again", f.name);
         silent = false;
     }
-    bool wrong = f.agent && f.connected && f.why[0] != '\0';
+    bool wrong = f.agent && f.connected && f.why[0] != '\0' && !f.draws_refused;
     if (wrong && !named)
         ngx_log_error(NGX_LOG_ERR, log, 0,
                       "weir: fleet %s: %s: each host needs a name of its own (node=)", f.name,

@@ -163,6 +163,7 @@ static void note_counts(struct weir_fleet *f)
     f->info.units_drawn = counts.units_drawn;
     f->info.units_repaid = counts.units_repaid;
     f->info.asks_alone = f->asks_alone;
+    weir__refusal_tell(f);
     pthread_mutex_unlock(&f->mutex);
 }
 

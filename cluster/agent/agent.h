@@ -162,6 +162,11 @@ struct weir_fleet {
     const char *across[WEIR__AGENT_NAMES]; /* rules; atomic */
     uint32_t n_across;                     /* more: any rule may be one */
 
+    struct {
+        weir_time at;  /* the last draw that Redis has refused; */
+        char why[160]; /* "": draws are answered */
+    } refusal;
+
     struct weir__agent_ask *asks; /* all; those that were used and are free; the first unused */
     struct weir__agent_ask *free_asks, *first, *last; /* the line of deadlines */
     struct weir__agent_ask *over, **over_last;
@@ -256,6 +261,8 @@ struct weir__fleet_key *weir__agent_key(struct weir_fleet *fleet, struct weir__a
                                         struct weir_key text, weir_time now);
 void weir__draws_turn(struct weir_fleet *fleet, weir_time now); /* reads answers */
 void weir__draws_free(struct weir_fleet *fleet);
+/* Draws that are refused are the reason, if there is no other.  Under the mutex. */
+void weir__refusal_tell(struct weir_fleet *fleet);
 
 /* follow-rules.c */
 int weir__follow_begin(struct weir_fleet *fleet, const struct weir_fleet_options *options,

@@ -50,7 +50,9 @@ static void note_part(struct weir_fleet *f, const struct weir__member_answer *a)
     f->info.learning = a->learning;
     f->info.members = a->members;
     f->info.why[0] = '\0';
+    f->info.draws_refused = false;
     note_name(f, a);
+    weir__refusal_tell(f);
     if (a->offer > 0)
         f->info.part = a->offer;
     else if (f->guessed && a->members > 0)

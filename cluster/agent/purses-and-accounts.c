@@ -4,6 +4,7 @@
  * lib/engine/rules-across-fleet.c), its demand and the ids of draws beside it, in one slot.
  * Answers are put aside until the turn: a node may not be told of one while it sends.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,12 +118,45 @@ static struct weir__agent_call *new_call(struct weir_fleet *f)
     return call;
 }
 
+/* Told as long as draws are refused: while some accounts are well and one is not, without a break.
+ */
+#define REFUSAL_LASTS (5 * WEIR_SECOND)
+
+void weir__refusal_tell(struct weir_fleet *f)
+{
+    struct weir_fleet_info *info = &f->info;
+    bool told = info->draws_refused;
+
+    info->draws_refused = f->refusal.why[0] && info->connected && (told || !info->why[0]);
+    if (info->draws_refused)
+        memcpy(info->why, f->refusal.why, sizeof(info->why));
+    else if (told && info->connected)
+        info->why[0] = '\0';
+}
+
+static void note_refusal(struct weir_fleet *f, const char *why)
+{
+    static const char from[] = "Redis: ";
+
+    if (strncmp(why, from, sizeof(from) - 1) == 0)
+        why += sizeof(from) - 1;
+    f->refusal.at = weir__agent_time(f);
+    snprintf(f->refusal.why, sizeof(f->refusal.why), "draws are refused: %s", why);
+}
+
+static void end_refusal(struct weir_fleet *f, weir_time now)
+{
+    if (now - f->refusal.at >= REFUSAL_LASTS)
+        f->refusal.why[0] = '\0';
+}
+
 static void finished(struct weir__carry *carry, enum weir__redis_outcome outcome, const char *why)
 {
     struct weir__agent_call *call = carry->context;
     struct weir_fleet *f = call->fleet;
 
-    (void)why;
+    if (carry->denied && call->carry.call.verb == WEIR__ACCOUNT_DRAW)
+        note_refusal(f, why);
     call->outcome = outcome;
     call->next = NULL;
     *f->answered_last = call;
@@ -240,12 +274,17 @@ static void repay_late(struct weir_fleet *f, const struct weir__agent_call *call
 static void read_draw(struct weir_fleet *f, const struct weir__agent_call *call, weir_time now)
 {
     const struct weir_decision *d = &call->item.decision;
+
+    if (call->outcome == WEIR__REDIS_ANSWERED)
+        end_refusal(f, now);
     struct weir__fleet_answer answer = { call->carry.call.drawn, d->remaining, d->retry, d->reset };
 
     if (call->outcome == WEIR__REDIS_ANSWERED && f->leaving)
         repay_late(f, call);
     else if (call->outcome == WEIR__REDIS_ANSWERED)
         weir__fleet_drawn(f->fleet, call->key, call->id, &answer, now);
+    else if (call->carry.denied)
+        weir__fleet_denied(f->fleet, call->key, call->id, now);
     else
         weir__fleet_lost(f->fleet, call->key, call->id, call->outcome == WEIR__REDIS_UNDONE, now);
 }

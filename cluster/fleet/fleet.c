@@ -12,6 +12,7 @@
 #define REPEATS        5
 #define REPEAT_LEAST   (2 * WEIR_SECOND) /* an account knows a draw for 3 s */
 #define LOOKS_PER_PACE 8
+#define DENIED_MOST    (2 * WEIR_SECOND) /* between two draws that Redis refuses */
 
 int weir__fleet_create(struct weir__fleet **out, const struct weir__fleet_options *options,
                        struct weir_error *error)
@@ -215,7 +216,7 @@ bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
 {
     if (f->shards[k->shard].drawing >= f->draws_max)
         return false;
-    if (k->alone && !weir__fleet_is_alone(f, k, now)) {
+    if (k->alone && k->denials == 0 && !weir__fleet_is_alone(f, k, now)) {
         k->alone = false;
         f->ops->charge(f->world, k, now);
     }
@@ -236,7 +237,8 @@ bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
 bool weir__fleet_is_alone(const struct weir__fleet *f, const struct weir__fleet_key *k,
                           weir_time now)
 {
-    return f->shards[k->shard].away || now < f->shards[k->shard].alone_until;
+    return f->shards[k->shard].away || now < f->shards[k->shard].alone_until ||
+           now < k->denied_until;
 }
 
 void weir__fleet_probe(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -499,6 +501,8 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
     if (!k->drawing || k->id != id)
         return;
     end_draw(f, k);
+    k->denials = 0;
+    k->denied_until = 0;
     f->shards[k->shard].heard = now;
     f->shards[k->shard].away = false;
     k->left = answer->left;
@@ -552,6 +556,24 @@ void weir__fleet_lost(struct weir__fleet *f, struct weir__fleet_key *k, uint64_t
     if (undone)
         k->sent_first = now;
     try_again(f, k, now);
+    weir__fleet_plan(f, k, now);
+}
+
+/* The same draw would be refused at once, over and over.  Of this account alone: the others of its
+ * shard may be well, and a server that says no is not away. */
+void weir__fleet_denied(struct weir__fleet *f, struct weir__fleet_key *k, uint64_t id,
+                        weir_time now)
+{
+    if (!k->drawing || k->id != id)
+        return;
+    weir_time pause = weir__int_least(f->patience << weir__int_least(k->denials, 16), DENIED_MOST);
+    end_draw(f, k);
+    k->denials++;
+    k->denied_until = weir__fleet_later(now, pause);
+    f->shards[k->shard].heard = now;
+    f->shards[k->shard].away = false;
+    f->counts.given_up++;
+    weir__fleet_leave_alone(f, k, now);
     weir__fleet_plan(f, k, now);
 }
 

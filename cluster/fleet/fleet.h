@@ -8,7 +8,7 @@
  *     a purse is dry          weir__fleet_wait   the ask waits, and is answered by `done`
  *     a purse is closed       weir__fleet_refused  counted, because it is demand
  *     an account has answered weir__fleet_drawn
- *     no answer will come     weir__fleet_lost
+ *     no answer will come     weir__fleet_lost, weir__fleet_denied
  *     time                    weir__fleet_turn   everything that is due; says when to come back
  *
  * A key is here while something is known about it: units in its purse, asks that wait, a draw under
@@ -112,6 +112,8 @@ struct weir__fleet_key {
     int64_t left;          /* in the account, by the last answer; -1: there was none: */
     weir_time left_at, full_at;            /* of that; the account is full again, if nobody draws */
     bool alone;                            /* asks were left alone since */
+    int denials;                           /* draws in a row that were refused: */
+    weir_time denied_until;                /* as if its shard were away */
     int64_t share;                         /* of the supply, by the last answer */
     struct weir__fleet_item *first, *last; /* asks that wait */
     int64_t waiting;                       /* their units */
@@ -214,6 +216,10 @@ weir_time weir__fleet_free_in(const struct weir__fleet_key *key, int64_t units, 
 /* There will be none.  `undone`: and nothing was drawn. */
 void weir__fleet_lost(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
                       bool undone, weir_time now);
+/* Redis refuses it, with an error: asks are left alone, and the next draw waits, longer each time.
+ */
+void weir__fleet_denied(struct weir__fleet *fleet, struct weir__fleet_key *key, uint64_t id,
+                        weir_time now);
 
 /* No account of the shard is to be asked until then, whatever it answers: after an outage all
  * nodes go back together, because shares and draws at once would be more than the limit. */

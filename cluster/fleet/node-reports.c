@@ -74,9 +74,9 @@ bool weir__centre_follows(struct weir__centre_list *list, const char *node,
     size_t len = 0;
 
     names[0] = '\0';
-    weir__centre_number(list);
+    int64_t now = weir__centre_number(list);
     while (weir__centre_next_report(list, &r)) {
-        if (r.time_us == 0)
+        if (r.time_us == 0 || weir__centre_is_silent(&r, now))
             continue;
         found = found || is_called(&r, node);
         if (len + r.node.len + sizeof(", ...") < WEIR__CENTRE_NAMES)

@@ -27,8 +27,8 @@ bool weir__centre_is_silent(const struct weir__centre_report *report, int64_t no
 void weir__centre_status_versions(struct weir_fleet_status *out, struct weir__centre_list *list);
 void weir__centre_status_nodes(struct weir_fleet_status *status, struct weir__centre_list *list);
 
-/* Of `nodes`: whether one of this name follows the rules.  `names` gets the names of those that do,
- * as many as fit. */
+/* Of `nodes`: whether one of this name follows the rules, and was heard lately.  `names` gets the
+ * names of those that do, as many as fit. */
 #define WEIR__CENTRE_NAMES 160
 bool weir__centre_follows(struct weir__centre_list *list, const char *node,
                           char names[WEIR__CENTRE_NAMES]);

@@ -276,8 +276,10 @@ static int find_stage(struct weir_redis *redis, const char *fleet, const char *s
     int code = weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &reply, &list, error);
 
     if (code == WEIR_OK && !weir__centre_follows(&list, stage, names))
-        code = weir__fail(error, WEIR_INVALID, "no node %s follows the fleet's rules%s%s", stage,
-                          *names ? "; those that do: " : ", nor does any other", names);
+        code =
+            weir__fail(error, WEIR_INVALID,
+                       "no node %s follows the fleet's rules, and was heard in the last 10 s%s%s",
+                       stage, *names ? "; those that do: " : ", nor does any other", names);
     weir__buffer_free(&reply);
     return code;
 }

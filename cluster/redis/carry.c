@@ -39,6 +39,13 @@ static void give_up(struct weir__carry *c, bool unknown, const char *why)
     c->done(c, unknown ? WEIR__REDIS_UNKNOWN : WEIR__REDIS_UNDONE, why);
 }
 
+/* The same again would end in the same way. */
+static void deny(struct weir__carry *c, bool unknown, const char *why)
+{
+    c->denied = true;
+    give_up(c, unknown, why);
+}
+
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct weir__carry *c = ask->context;
@@ -60,7 +67,7 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
     else if (code == WEIR_OK)
         c->done(c, WEIR__REDIS_ANSWERED, NULL);
     else
-        give_up(c, code == WEIR_CORRUPT && (!reads || answer->by_module), error.text);
+        deny(c, code == WEIR_CORRUPT && (!reads || answer->by_module), error.text);
 }
 
 void weir__carry_begin(struct weir__carry *c, struct weir__redis_client *client, weir_time now)
@@ -79,13 +86,13 @@ void weir__carry_begin_in(struct weir__carry *c, struct weir__redis_client *clie
 
     error.text[0] = '\0';
     c->client = client;
-    c->maybe_done = false;
+    c->maybe_done = c->denied = false;
     c->slot = slot;
     c->call.scripts_only = !weir__redis_client_may_have_module(client, c->slot);
     if (weir__account_begin(&c->call, &error) == WEIR_OK)
         send_next(c, now);
     else
-        give_up(c, false, error.text);
+        deny(c, false, error.text);
 }
 
 void weir__carry_free(struct weir__carry *c)

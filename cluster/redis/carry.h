@@ -24,6 +24,7 @@ struct weir__carry {
     struct weir__redis_script script;
     int slot;
     bool maybe_done; /* a try that was lost */
+    bool denied;     /* there was a reply: an error, or nonsense; or it could not be sent */
 };
 
 void weir__carry_begin(struct weir__carry *carry, struct weir__redis_client *client, weir_time now);

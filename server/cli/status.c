@@ -40,7 +40,7 @@ static void print_rules(const struct weir__document *d)
                    "{rules.rules#rule}, {rules.limits#limit}, {rules.entries#list entry}; "
                    "{rules.hash} from {rules.source} since {rules.since}\n");
     else
-        puts("none");
+        puts(weir__document_find(d, "fleet.name") ? "none yet: everything passes" : "none");
     weir__show(d, "", "[            the last reload was refused: {rules.problem}\n]");
 }
 

@@ -16,7 +16,7 @@
 
 /* What was told last. */
 struct weir__node {
-    bool told, alone, named;
+    bool told, alone, named, denied;
     int64_t version, refused;
     char why[160];        /* it is alone */
     weir_time change_due; /* of a line about another reason */
@@ -25,6 +25,16 @@ struct weir__node {
 bool weir__node_follows(const struct weir__server *server)
 {
     return server->fleet != NULL && *server->settings->rules == '\0';
+}
+
+bool weir__node_lacks_rules(const struct weir__server *server)
+{
+    struct weir_fleet_info info;
+
+    if (!weir__node_follows(server))
+        return false;
+    weir_fleet_look(server->fleet, &info);
+    return info.version == 0;
 }
 
 /* In a thread of the fleet. */
@@ -118,9 +128,12 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
     if (info->alone)
         weir__complain("serve", "fleet %s: Redis %s: %s; rules go by when_alone%s", info->name,
                        weir__redis_trouble(why), why,
-                       info->part > 0 ? ""
-                                      : "; share lets nothing pass until Redis has told this "
-                                        "node's part (with --fleet-nodes N it begins with 1/N)");
+                       weir__node_lacks_rules(server)
+                           ? "; there are no rules yet, not even a copy: everything passes, and "
+                             "/readyz says 503"
+                       : info->part > 0 ? ""
+                                        : "; share lets nothing pass until Redis has told this "
+                                          "node's part (with --fleet-nodes N it begins with 1/N)");
     if (info->alone)
         snprintf(node->why, sizeof(node->why), "%s", why);
     else if (node->told)
@@ -133,12 +146,20 @@ static void tell_alone(struct weir__server *server, const struct weir_fleet_info
 /* Redis answers, and something is wrong all the same. */
 static void tell_name(struct weir__server *server, const struct weir_fleet_info *info)
 {
-    bool wrong = info->connected && info->why[0];
+    bool wrong = info->connected && info->why[0] && !info->draws_refused;
 
     if (wrong && !server->node->named)
         weir__complain("serve", "fleet %s: %s: each node needs a name of its own (--fleet-node)",
                        info->name, info->why);
     server->node->named = wrong;
+}
+
+static void tell_draws(struct weir__server *server, const struct weir_fleet_info *info)
+{
+    if (info->draws_refused && !server->node->denied)
+        weir__complain("serve", "fleet %s: Redis answers, but %s; rules go by when_alone",
+                       info->name, info->why);
+    server->node->denied = info->draws_refused;
 }
 
 static void tell_rules(struct weir__server *server, const struct weir_fleet_info *info)
@@ -164,6 +185,7 @@ void weir__node_tick(struct weir__server *server, weir_time now)
     weir_fleet_look(server->fleet, &info);
     tell_alone(server, &info, now);
     tell_name(server, &info);
+    tell_draws(server, &info);
     tell_rules(server, &info);
 }
 

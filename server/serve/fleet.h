@@ -20,5 +20,7 @@ void weir__node_tick(struct weir__server *server, weir_time now);
 void weir__node_json(const struct weir__server *server, struct weir__buffer *out);
 /* The rules are the fleet's, and set there alone. */
 bool weir__node_follows(const struct weir__server *server);
+/* ... and there are none yet, not even a copy: everything passes. */
+bool weir__node_lacks_rules(const struct weir__server *server);
 
 #endif

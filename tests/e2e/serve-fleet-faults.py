@@ -245,6 +245,41 @@ def test_D5_redis_full(weir):
             until("it passes", lambda: check(client, "new")[0] == 1)
 
 
+def test_D5_draws_are_refused(weir):
+    """A user that may beat, and not draw.  Draws are counted, and asks: as many as there are."""
+    def draws():
+        stats = redis.ok("INFO", "commandstats").split("\r\n")
+        return sum(int(word.split("=")[1]) for line in stats if line.startswith("cmdstat_evalsha:")
+                   for word in line.split(",") if "rejected_" in word or "failed_" in word)
+
+    with Redis() as redis:
+        redis.ok("ACL", "SETUSER", "fl", "on", ">pw", "~*", "&*", "+@all")
+        where = "redis://fl:pw@127.0.0.1:%d" % redis.port
+        with Node(weir, where, "a", rules=HOURLY % (20, "10s", "closed")) as a:
+            joined(a)
+            assert a.fleet["why"] is None and spend(a, 1, "before") == 1
+            redis.ok("ACL", "SETUSER", "fl", "resetkeys", "~weir:{fleet:default}*")
+            before = draws()
+            with a.resp() as client:
+                assert check(client, "ann")[0] == 0
+                until("it says why", lambda: a.fleet["why"], state=lambda: str(a.fleet))
+                fleet = a.fleet
+                assert "draws are refused: " in fleet["why"], fleet
+                assert fleet["connected"] and not fleet["alone"], fleet
+                assert fleet["asks_alone"] == 1, fleet
+                for _ in range(200):
+                    assert check(client, "ann")[0] == 0
+            assert a.fleet["asks_alone"] == 201, a.fleet
+            assert 1 <= draws() - before <= 201 + 10, draws() - before  # and what is paid back
+            until("it is logged", lambda: "draws are refused: " in a.complaints())
+            assert a.complaints().count("draws are refused: ") == 1, a.complaints()
+            redis.ok("ACL", "SETUSER", "fl", "~*")
+            with a.resp() as client:
+                until("it passes", lambda: check(client, "ann")[0] == 1)
+                until("it is well", lambda: check(client, "bob", 0) and check(client, "eve")[0] >= 0
+                      and a.fleet["why"] is None, 60, lambda: str(a.fleet))
+
+
 def test_D5_password_changed(weir):
     """While nodes are connected, and with connections cut: they go on by their own parts."""
     with Redis() as redis:

@@ -90,6 +90,24 @@ def test_D5_status_and_metrics_tell_of_a_silent_redis(weir):
               status(new), state=lambda: status(new))
 
 
+def test_D5_a_new_node_without_rules_is_not_ready(weir):
+    with Redis() as redis:
+        redis.kill()
+        with Node(weir, url(redis), "new") as new:
+            assert new.http()("GET", "/readyz").status == 503
+            until("it says so", lambda: "there are no rules yet, not even a copy: everything passes"
+                  in new.complaints(), 60, new.complaints)
+            assert "share lets nothing pass" not in new.complaints(), new.complaints()
+            said = subprocess.run([weir, "status", "--server", "127.0.0.1:%d" % new.ports["http"]],
+                                  check=True, capture_output=True, text=True).stdout
+            assert "none yet: everything passes" in said, said
+            redis.start()
+            joined(new)
+            assert new.http()("GET", "/readyz").status == 503
+            assert put(new, RULES % 10, base=0)[0] == 200
+            until("it is ready", lambda: new.http()("GET", "/readyz").status == 200)
+
+
 def test_D5_all_tell_by_what_decisions_go_by(weir):
     """Of two servers on one table one asks Redis.  The other is as alone as that one."""
     def tells(server):
@@ -390,6 +408,37 @@ def test_D6_a_stage_with_another_limit_does_not_open_the_old_one(weir):
             runs(b, 2 * i + 2)
             passed = [client("WEIR.CHECK", "user", i)[0] for client in [here, there] * 100]
             assert sum(passed) <= most, (limit, then, sum(passed))
+
+
+def test_D6_a_stage_is_there_and_has_tried_it(weir):
+    """Reports are written by hand: one of a node that was killed."""
+    def report(age, runs):
+        now = (int(redis.ok("TIME")[0]) - age) * 1000000
+        redis.ok("HSET", "weir:{fleet:default}:reports:rules", "gone",
+                 "\x1f".join([str(now), str(runs), "0", ""]))
+
+    def fleet(*words):
+        return subprocess.run([weir, "fleet", "rules", *words, "--redis", url(redis)],
+                              input=RULES % 11, capture_output=True, text=True, timeout=60)
+
+    with Redis() as redis, Node(weir, url(redis), "a") as a:
+        joined(a)
+        assert put(a, RULES % 10, base=0)[0] == 200
+        runs(a, 1)
+        report(15, 1)
+        said = fleet("set", "/dev/stdin", "--base", "1", "--stage", "gone")
+        assert said.returncode == 1 and said.stderr.endswith("; those that do: a\n"), said
+        status, body = put(a, RULES % 11, base=1, stage="gone")
+        assert status == 400 and "those that do: a" in str(body), (status, body)
+        report(0, 1)
+        said = fleet("set", "/dev/stdin", "--base", "1", "--stage", "gone")
+        assert said.returncode == 0, said
+        said = fleet("publish")
+        assert said.returncode == 0 and "warning: its stage gone has not" in said.stderr, said
+        assert put(a, RULES % 12, base=2, stage="gone")[0] == 200
+        report(15, 3)
+        said = fleet("publish")
+        assert said.returncode == 0 and "warning" not in said.stderr, said
 
 
 def test_D6_a_version_that_its_stage_refused_is_not_published(weir):

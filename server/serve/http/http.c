@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "base/base.h"
+#include "server/serve/fleet.h"
 
 /* ---------------------------------------------------------------- pages ---- */
 
@@ -74,6 +75,9 @@ void weir__http_readyz(struct weir__http_call *call)
 {
     if (__atomic_load_n(&call->conn->loop->server->draining, __ATOMIC_RELAXED))
         weir__http_problem(&call->manner, 503, NULL, "the server is draining: ask another one");
+    else if (weir__node_lacks_rules(call->conn->loop->server))
+        weir__http_problem(&call->manner, 503, NULL,
+                           "the fleet's rules are not here yet: everything would pass");
     else
         body_of(call, "text/plain; charset=utf-8", "ready\n", 6);
 }

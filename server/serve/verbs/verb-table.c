@@ -379,7 +379,8 @@ const struct weir__verb weir__verbs[] = {
       .answer = "text/plain", .summary = "200 while the server runs." },
     { ROUTE("GET", "/readyz", "readyz", "server"), .http = weir__http_readyz,
       .answer = "text/plain", .statuses = "503",
-      .summary = "200 while it takes new connections, 503 when it drains." },
+      .summary = "200 while it takes new connections; 503 when it drains, or has none of its "
+                  "fleet's rules." },
     { ROUTE("GET", "/openapi.json", "openapi", "server"), .http = weir__http_openapi,
       .answer = "object", .summary = "This description: OpenAPI 3.1." },
     { ROUTE("GET", "/v1", "index", "server"), .http = weir__http_index, .answer = "Index",

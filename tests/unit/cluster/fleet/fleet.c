@@ -237,6 +237,21 @@ TEST(test_a_lost_draw_is_sent_again_soon)
     end();
 }
 
+/* Redis answers draws with an error: not one for each ask, let alone one after another. */
+TEST(test_a_draw_that_is_refused_waits_longer_each_time)
+{
+    struct weir__fleet_wait a;
+
+    begin(16, 0);
+    for (weir_time now = NOW; now < NOW + 20 * WEIR_SECOND; now += MS) {
+        wait_of(&a, 1, 0, now);
+        weir__fleet_denied(fleet, key(0), sent.id, now);
+        assert_true(a.over && a.outcome == WEIR__FLEET_ALONE);
+    }
+    assert_in_range(sent.draws, 10, 20);
+    assert_int_equal(sent.charges, 0); /* it would be refused too, and lost */
+}
+
 /* The limit is no more: its asks are left alone, its units go back, and its records are free. */
 TEST(test_a_limit_that_goes)
 {

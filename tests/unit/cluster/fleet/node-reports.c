@@ -22,6 +22,23 @@ TEST(test_D6_nodes_and_what_is_left_over)
     assert_false(weir__centre_next_report(&list, &r));
 }
 
+TEST(test_D6_a_stage_was_heard_lately)
+{
+    static const char reply[] =
+        "*17\r\n:20000000\r\n"
+        "$4\r\nhere\r\n:19000000\r\n:1\r\n:0\r\n$0\r\n\r\n:1\r\n:1\r\n:0\r\n"
+        "$4\r\ngone\r\n:9999999\r\n:1\r\n:0\r\n$0\r\n\r\n:1\r\n:-1\r\n:0\r\n";
+    struct weir__centre_list list;
+    struct weir__text why;
+    char names[WEIR__CENTRE_NAMES];
+
+    assert_true(weir__centre_list(&list, reply, &why));
+    assert_false(weir__centre_follows(&list, "gone", names));
+    assert_string_equal(names, "here");
+    assert_true(weir__centre_list(&list, reply, &why));
+    assert_true(weir__centre_follows(&list, "here", names));
+}
+
 TEST(test_D6_a_report_from_before_the_clock_was_set_back)
 {
     const struct weir__centre_report hour_ahead = { .time_us = (int64_t)7200 * 1000000 },

@@ -210,3 +210,21 @@ TEST(test_T2_without_a_block_left_a_long_window_is_forgotten)
     assert_true(weir_forget(limiter, key_of("k"), NOW));
     assert_int_equal(left(limiter, "k", NOW), 5);
 }
+
+/* Nor is a short one written back in a narrow table, whose slots keep a block while there is one. */
+TEST(test_T2_without_a_block_left_a_window_in_a_narrow_table_is_forgotten)
+{
+    OWN(weir_table) *table = NULL;
+    struct weir_table_options o = { .keys = 20000, .slab = 4 << 20, .narrow = true };
+
+    assert_int_equal(weir_table_create(&table, &o, NULL), WEIR_OK);
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-window 5/1h");
+    size_t bytes = limiter->era->plan.state_size;
+
+    assert_true(take(limiter, "k", 5, NOW).allowed);
+    (void)weir__hands_shed(&table->keys, weir__block_round(bytes));
+    while (weir__block_take(&table->keys.slab, bytes) != 0)
+        continue;
+    assert_true(weir_forget(limiter, key_of("k"), NOW));
+    assert_int_equal(left(limiter, "k", NOW), 5);
+}

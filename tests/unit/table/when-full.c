@@ -211,7 +211,7 @@ TEST(test_T2_without_a_block_left_a_long_window_is_forgotten)
     assert_int_equal(left(limiter, "k", NOW), 5);
 }
 
-/* Nor is a short one written back in a narrow table, whose slots keep a block while there is one. */
+/* Nor is a short one written back in a narrow table, where a slot keeps its block. */
 TEST(test_T2_without_a_block_left_a_window_in_a_narrow_table_is_forgotten)
 {
     OWN(weir_table) *table = NULL;

@@ -250,6 +250,7 @@ TEST(test_a_draw_that_is_refused_waits_longer_each_time)
     }
     assert_in_range(sent.draws, 10, 20);
     assert_int_equal(sent.charges, 0); /* it would be refused too, and lost */
+    end();
 }
 
 /* The limit is no more: its asks are left alone, its units go back, and its records are free. */

@@ -74,7 +74,7 @@ TEST_WITH(test_R4_wrong_bans, start, stop)
     bad("WEIR.BAN per-ip nobody 10m", 400, "address");
     bad("WEIR.BAN nets 198.51.0.0/16 10m", 400, "/24");
     bad("WEIR.BAN per-ip 192.0.2.7 soon", 400, "for: ");
-    bad("WEIR.BAN per-ip 192.0.2.7 0s", 400, "10m, 1h, 90s");
+    bad("WEIR.BAN per-ip 192.0.2.7 0s", 400, "10m, 1h, or 90 for seconds");
     bad("WEIR.BAN per-ip 192.0.2.7 9223372036s", 400, "too long");
     assert_int_equal(run_spans(ban, words, 3), 400);
     assert_contains(last.message, "NUL");

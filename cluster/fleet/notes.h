@@ -1,7 +1,7 @@
 /* notes.h -- what the nodes of a fleet tell each other: bans, bans that were lifted, keys that were
  * reset.  The words of notes.lua, and what it answers. */
-#ifndef WEIR_FLEET_NOTES_H
-#define WEIR_FLEET_NOTES_H
+#ifndef WEIR_CLUSTER_FLEET_NOTES_H
+#define WEIR_CLUSTER_FLEET_NOTES_H
 
 #include "weir.h"
 #include "wire/buffer.h"

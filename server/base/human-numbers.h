@@ -1,6 +1,6 @@
 /* human-numbers.h -- numbers, shares, times and sizes as people read them. */
-#ifndef WEIR_SERVER_HUMAN_NUMBERS_H
-#define WEIR_SERVER_HUMAN_NUMBERS_H
+#ifndef WEIR_SERVER_BASE_HUMAN_NUMBERS_H
+#define WEIR_SERVER_BASE_HUMAN_NUMBERS_H
 
 #include <stdio.h>
 

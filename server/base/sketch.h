@@ -3,8 +3,8 @@
  * Both know a thing by 64 bits of a keyed hash, so that the writer of a log cannot make two things
  * look like one.
  */
-#ifndef WEIR_SERVER_SKETCH_H
-#define WEIR_SERVER_SKETCH_H
+#ifndef WEIR_SERVER_BASE_SKETCH_H
+#define WEIR_SERVER_BASE_SKETCH_H
 
 #include "base/hash.h"
 

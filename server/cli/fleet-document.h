@@ -1,6 +1,6 @@
 /* fleet-document.h -- the commands on the rules of a fleet, a document: options, asks, answers. */
-#ifndef WEIR_SERVER_FLEET_DOCUMENT_H
-#define WEIR_SERVER_FLEET_DOCUMENT_H
+#ifndef WEIR_SERVER_CLI_FLEET_DOCUMENT_H
+#define WEIR_SERVER_CLI_FLEET_DOCUMENT_H
 
 #include <stdio.h>
 

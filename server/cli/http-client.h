@@ -3,8 +3,8 @@
  * Every call waits for the answer, or until the server has been silent for too long.  A connection
  * is kept from one request to the next, and made again if the server has closed it.
  */
-#ifndef WEIR_SERVER_HTTP_CLIENT_H
-#define WEIR_SERVER_HTTP_CLIENT_H
+#ifndef WEIR_SERVER_CLI_HTTP_CLIENT_H
+#define WEIR_SERVER_CLI_HTTP_CLIENT_H
 
 #include "server/base/buffer.h"
 #include "weir.h"

@@ -1,6 +1,6 @@
 /* fleet-json.h -- the versions of a fleet's rules, and its nodes, as JSON. */
-#ifndef WEIR_SERVER_FLEET_JSON_H
-#define WEIR_SERVER_FLEET_JSON_H
+#ifndef WEIR_SERVER_DESCRIBE_FLEET_JSON_H
+#define WEIR_SERVER_DESCRIBE_FLEET_JSON_H
 
 #include "cluster/fleet/node-reports.h"
 

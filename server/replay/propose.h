@@ -7,8 +7,8 @@
  * further passes narrow it.  Memory is bounded: when there are too many keys, half of them are
  * followed no more, chosen by their hash, and the share is that of the others.
  */
-#ifndef WEIR_SERVER_PROPOSE_H
-#define WEIR_SERVER_PROPOSE_H
+#ifndef WEIR_SERVER_REPLAY_PROPOSE_H
+#define WEIR_SERVER_REPLAY_PROPOSE_H
 
 #include "server/base/sketch.h"
 

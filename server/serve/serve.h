@@ -13,8 +13,8 @@
  * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made
  * (decide.c), answers are gathered in loop->out and leave in one write.
  */
-#ifndef WEIR_SERVE_H
-#define WEIR_SERVE_H
+#ifndef WEIR_SERVER_SERVE_SERVE_H
+#define WEIR_SERVER_SERVE_SERVE_H
 
 #include <pthread.h>
 #include <uv.h>

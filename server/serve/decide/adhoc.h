@@ -12,8 +12,8 @@
  * has a share (fair-use.h).  Beyond that a limit is not changed, and asks are decided by the one
  * that its name has, until changes are allowed again.
  */
-#ifndef WEIR_SERVE_ADHOC_H
-#define WEIR_SERVE_ADHOC_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_ADHOC_H
+#define WEIR_SERVER_SERVE_DECIDE_ADHOC_H
 
 #include "server/serve/decide/fair-use.h"
 

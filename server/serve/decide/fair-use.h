@@ -11,8 +11,8 @@
  * Clients are counted in buckets by a keyed hash: two that fall into one count as one, which only
  * matters if one of them hoards.
  */
-#ifndef WEIR_SERVE_FAIR_USE_H
-#define WEIR_SERVE_FAIR_USE_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_FAIR_USE_H
+#define WEIR_SERVER_SERVE_DECIDE_FAIR_USE_H
 
 #include "server/serve/serve.h"
 

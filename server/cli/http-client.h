@@ -16,7 +16,7 @@ struct weir__client_options {
                            of a unix socket (has a '/') */
     const char *token;  /* NULL: none */
     const char *ca;     /* PEM file of trusted authorities; NULL: those of this host */
-    weir_time timeout;  /* how long the server may be silent; 0: 30 s */
+    weir_time timeout;  /* how long the server may be silent */
     const char *instead; /* what does without a server: said where there is none; or NULL */
 };
 

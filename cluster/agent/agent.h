@@ -31,7 +31,7 @@
 #include <pthread.h>
 
 #include "cluster/agent/asks.h"
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 #include "cluster/fleet/fleet.h"
 #include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/notes.h"

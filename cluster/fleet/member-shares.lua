@@ -18,8 +18,8 @@
 --
 -- Two hosts of one name are one member, by the beats of the one with the larger sequence numbers.
 -- `strange` grows by 2 with each beat of the other, up to 30, and falls by 1 with each of its own;
--- from 15 on there are two (centre.lua).  When another process of the host takes over, the last
--- beats of the one before make it 4 or so.
+-- from 15 on there are two (rules-versions.lua).  When another process of the host takes over, the
+-- last beats of the one before make it 4 or so.
 --
 -- Lending: a member that wants less than its share by weight can lend the rest, up to three
 -- quarters of the share, to those that want more: as much as they want, and all of them alike.  So

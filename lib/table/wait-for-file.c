@@ -1,5 +1,5 @@
-/* wait-for-file.c -- the wait for a process that has a table's file alone: how long, and what is said
- * meanwhile.
+/* wait-for-file.c -- the wait for a process that has a table's file alone: how long, and what is
+ * said meanwhile.
  *
  * A process that makes a table or puts it in order has the file locked alone.  One that is stopped
  * there, or that keeps it, must not hold up others for ever.

@@ -176,7 +176,7 @@ static inline weir_time weir__loop_now(struct weir__loop *loop)
     return loop->now;
 }
 
-/* A client as the pools count it: fair-use.h; zeros: nobody in particular. */
+/* A client as the pools count it: fair-use-per-client.h; zeros: nobody in particular. */
 struct weir__fair_user {
     uint16_t address, connection;
 };

@@ -8,7 +8,7 @@
 #define WEIR_SERVER_SERVE_DECIDE_ASK_IDS_H
 
 #include "server/serve/decide/decide.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 
 #define WEIR__ASK_ID_MAX 128 /* bytes of an ask id */
 

@@ -35,8 +35,8 @@
 
 #include "guard/breaker.h"
 #include "guard/controller.h"
+#include "guard/shed-by-host-load.h"
 #include "guard/shed.h"
-#include "guard/host-load.h"
 #include "table/holders.h"
 #include "table/permits-by-key.h"
 #include "table/registry.h"

@@ -14,9 +14,9 @@
  * (docs/decisions/0004-late-asks-and-clock-steps.md).
  */
 #include "base/utf8.h"
+#include "table/agent-lease.h"
 #include "table/bans.h"
 #include "table/part.h"
-#include "table/purses.h"
 
 #define SALT_OF_RULES 0x62616e73u /* so that a rule's salt is no tag of its own keys */
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
 
 #define WEIR__HUMAN 48
 

@@ -19,7 +19,8 @@
 #include "engine/explain.h"
 #include "server/replay/log.h"
 #include "server/replay/propose.h"
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
+#include "server/base/heavy-hitters.h"
 
 #define WEIR__REPLAY_KEYS    1000000
 #define WEIR__REPLAY_SIDES   2

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "guard/number.h"
-#include "guard/host-load.h"
+#include "guard/shed-by-host-load.h"
 
 #define LOOK (S / 4)
 

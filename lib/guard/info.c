@@ -20,6 +20,13 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind k
     weir__publish(&c->number, number);
 }
 
+void weir__guard_note_move(struct weir__guard_record *r, struct weir__breaker_move move,
+                           weir_time now)
+{
+    weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
+    weir__set(&r->tick_at, now); /* so that the degradation follows at once */
+}
+
 static void read_events(const struct weir__guard_record *r, struct weir_guard_event *out)
 {
     uint64_t last = weir__acquire(&r->events);

@@ -4,7 +4,7 @@
 --   KEYS     the fleet, a hash: sums over its members (weights, granted, lent, borrow), the moment
 --            and the server of the last beat, the end of learning, the longest beat; its members,
 --            id -> 'seq weight granted offer lent borrow strange'; when each one's part is free
---            again; its notes (notes.lua)
+--            again; its notes (bans-and-resets.lua)
 --   ARGV     'beat' or 'leave'; the id; its sequence number, weight, the part it wants, its part in
 --            force, the time between its beats in us
 --   -> {offer, members, the sum of granted parts, 1 while learning, the number of the last note};

@@ -464,7 +464,7 @@ static inline void weir__guard_uncount(struct weir_guard *guard)
     weir__count(&guard->record->uncounted, 1);
 }
 
-/* info.c -- all times of work that succeeded. */
+/* guard-info.c -- all times of work that succeeded. */
 void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out);
 
 int64_t weir__guard_entered(const struct weir__guard_record *r); /* since it was made */
@@ -491,7 +491,7 @@ void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_
  * have set. */
 void weir__degradation_push(struct weir_table *table, int degradation, weir_time now);
 
-/* info.c */
+/* guard-info.c */
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now);
 void weir__guard_note_move(struct weir__guard_record *r, struct weir__breaker_move move,

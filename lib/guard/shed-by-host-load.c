@@ -16,7 +16,7 @@
  * #1206).
  */
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 #include "guard/shed-by-host-load.h"
 
 #define AIM        0.97

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_CLI_ASK_REDIS_H
 #define WEIR_SERVER_CLI_ASK_REDIS_H
 
-#include "cluster/redis/carry.h"
+#include "cluster/redis/account-asks.h"
 #include "cluster/redis/drive.h"
 #include "server/base/command.h"
 

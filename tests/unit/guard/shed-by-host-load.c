@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 #include "guard/shed-by-host-load.h"
 
 #define LOOK (S / 4)

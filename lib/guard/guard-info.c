@@ -1,4 +1,4 @@
-/* info.c -- the state of a guard for people: its counts, times and latest events. */
+/* guard-info.c -- the state of a guard for people: its counts, times and latest events. */
 #include <string.h>
 
 #include "guard/guard.h"

@@ -1,5 +1,5 @@
 /* fleet-notes-model.h -- bans-and-resets.lua in plain C: for simulations, where Redis would be too
- * slow. tests/property/fleet-scripts.c compares it with the script. */
+ * slow.  tests/property/fleet-scripts.c compares it with the script. */
 #ifndef WEIR_TESTS_FLEET_NOTES_MODEL_H
 #define WEIR_TESTS_FLEET_NOTES_MODEL_H
 

@@ -289,7 +289,7 @@ void weir__limit_leave(struct weir__agent_limit *limit);
 void weir__limits_free(struct weir_fleet *fleet);
 
 /* bans-and-resets.c -- when to come again; and: a beat was answered; another process was the agent
-   before. */
+ * before. */
 weir_time weir__notes_turn(struct weir_fleet *fleet, weir_time mono, weir_time now);
 void weir__notes_heard(struct weir_fleet *fleet, bool answered, int64_t last);
 void weir__notes_begin(struct weir_fleet *fleet);

@@ -1,7 +1,7 @@
 -- bans-and-resets.lua -- what the nodes of a fleet tell each other: bans, bans that were lifted,
 -- keys that were reset.  One call tells what is new at a node, and answers what is new to it.
 --
---   KEYS  the notes, a hash: name -> 'number end strikes forget base', with `begun` and `last`, the
+--   KEYS     the notes, a hash: name -> 'number end strikes forget base', with `begun` and `last`, the
 --            first and the last number, and `run`, the server; the names by number; the names by
 --            when they go
 --   ARGV     begun and last, as the node last heard them; `knew`, the last number that it had heard
@@ -15,17 +15,17 @@
 -- for a ban (0 strikes: it was lifted) or r for a reset.
 --
 -- A note's base is the last number that its maker can have known: the note's own, or `knew` if it
--- was repeated.  A note that a node has changed replaces one that it knew.  One that it did not
--- know stands, but of two bans the longer one counts; 'now' replaces any.  What a node was told
--- before it repeats only if notes may have been lost: that replaces notes from before it.
+-- was repeated.  A note that a node has changed replaces one that it knew.  One that it did not know
+-- stands, but of two bans the longer one counts; 'now' replaces any.  What a node was told before it
+-- repeats only if notes may have been lost: that replaces notes from before it.
 --
 -- Notes may have been lost if a node has heard of a later one than there is, or if this is another
 -- server than the one that wrote last: it may lack the last ones, and later ones hide that.  Then
 -- numbers begin anew, and nodes tell all they know before they are told anything.
 --
 -- Numbers are the time, or one more than the last, so they grow also after notes were lost.  Notes
--- go when they end; one that replaces another not before that would have, or a node that was cut
--- off would not hear that it ended earlier.  If there are too many, those go that would go first.
+-- go when they end; one that replaces another not before that would have, or a node that was cut off
+-- would not hear that it ended earlier.  If there are too many, those go that would go first.
 local MOST = 16384
 local LARGEST = 9000000000000000 -- numbers are exact so far
 local SAME = 1000000 -- ends that differ by less are one: messages take their time

@@ -1,5 +1,5 @@
 /* rules-versions-words.h -- asks to rules-versions.lua about a document of a fleet (its rules), and
- * the answers. Nothing here waits: `weir fleet`, the server and the agent each ask in their own
+ * the answers.  Nothing here waits: `weir fleet`, the server and the agent each ask in their own
  * way. */
 #ifndef WEIR_CLUSTER_FLEET_RULES_VERSIONS_WORDS_H
 #define WEIR_CLUSTER_FLEET_RULES_VERSIONS_WORDS_H

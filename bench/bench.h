@@ -1,6 +1,6 @@
 /* bench.h -- what the bench programs share: CPU time, medians, one figure a line. */
-#ifndef WEIR_BENCH_H
-#define WEIR_BENCH_H
+#ifndef WEIR_BENCH_BENCH_H
+#define WEIR_BENCH_BENCH_H
 
 #include <pthread.h>
 #include <sched.h>

@@ -11,7 +11,7 @@
  */
 #include "fleet-agenda.h"
 #include "member-shares-model.h"
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/rules-follower.h"
 #include "sim/fleet-laws.h"
 
 #define ASKS    1000000.0 /* per second, of all nodes */

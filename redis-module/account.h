@@ -1,6 +1,6 @@
 /* account.h -- a key of Redis opened as an account: read, decided on, written back. */
-#ifndef WEIR_REDIS_ACCOUNT_H
-#define WEIR_REDIS_ACCOUNT_H
+#ifndef WEIR_REDIS_MODULE_ACCOUNT_H
+#define WEIR_REDIS_MODULE_ACCOUNT_H
 
 #include "redis-module/limit-cache.h"
 #include "redis-module/redis-api.h"

@@ -18,8 +18,8 @@
  * each key; all pass, or none is charged.  An ask with an ID that was granted before is answered
  * again and not charged: receipt.h.
  */
-#ifndef WEIR_REDIS_CALL_H
-#define WEIR_REDIS_CALL_H
+#ifndef WEIR_REDIS_MODULE_CALL_H
+#define WEIR_REDIS_MODULE_CALL_H
 
 #include "cluster/account/receipt.h"
 #include "redis-module/account.h"

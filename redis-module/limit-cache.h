@@ -1,6 +1,6 @@
 /* limit-cache.h -- limits that came with an ask, compiled: most asks come under a few of them. */
-#ifndef WEIR_REDIS_LIMIT_CACHE_H
-#define WEIR_REDIS_LIMIT_CACHE_H
+#ifndef WEIR_REDIS_MODULE_LIMIT_CACHE_H
+#define WEIR_REDIS_MODULE_LIMIT_CACHE_H
 
 #include "cluster/account/layout.h"
 

@@ -3,8 +3,8 @@
  * Redis hands a module one function, which finds the others; so no header of Redis is needed to
  * build it.  Those in the second list came after 6.2, and are NULL where the server has none.
  */
-#ifndef WEIR_REDIS_API_H
-#define WEIR_REDIS_API_H
+#ifndef WEIR_REDIS_MODULE_REDIS_API_H
+#define WEIR_REDIS_MODULE_REDIS_API_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* redis-cell-keys.h -- what CL.THROTTLE keeps of a key, as redis-cell does: the time that it
  * owes. */
-#ifndef WEIR_REDIS_CELL_H
-#define WEIR_REDIS_CELL_H
+#ifndef WEIR_REDIS_MODULE_REDIS_CELL_KEYS_H
+#define WEIR_REDIS_MODULE_REDIS_CELL_KEYS_H
 
 #include "redis-module/account.h"
 

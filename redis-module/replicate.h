@@ -1,6 +1,6 @@
 /* replicate.h -- what replicas and watchers are told of a key that the module has written. */
-#ifndef WEIR_REDIS_REPLICATE_H
-#define WEIR_REDIS_REPLICATE_H
+#ifndef WEIR_REDIS_MODULE_REPLICATE_H
+#define WEIR_REDIS_MODULE_REPLICATE_H
 
 #include "redis-module/redis-api.h"
 

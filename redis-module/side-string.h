@@ -1,6 +1,6 @@
 /* side-string.h -- a small string beside an account, under its own key: a receipt, a demand. */
-#ifndef WEIR_REDIS_SIDE_STRING_H
-#define WEIR_REDIS_SIDE_STRING_H
+#ifndef WEIR_REDIS_MODULE_SIDE_STRING_H
+#define WEIR_REDIS_MODULE_SIDE_STRING_H
 
 #include "redis-module/redis-api.h"
 

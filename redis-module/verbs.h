@@ -1,6 +1,6 @@
 /* verbs.h -- the commands of the module. */
-#ifndef WEIR_REDIS_VERBS_H
-#define WEIR_REDIS_VERBS_H
+#ifndef WEIR_REDIS_MODULE_VERBS_H
+#define WEIR_REDIS_MODULE_VERBS_H
 
 #include "redis-module/redis-api.h"
 

@@ -1,5 +1,5 @@
-/* fleet-notes-model.h -- notes.lua in plain C: for simulations, where Redis would be too slow.
- * tests/property/fleet-scripts.c compares it with the script. */
+/* fleet-notes-model.h -- bans-and-resets.lua in plain C: for simulations, where Redis would be too
+ * slow.  tests/property/fleet-scripts.c compares it with the script. */
 #ifndef WEIR_TESTS_FLEET_NOTES_MODEL_H
 #define WEIR_TESTS_FLEET_NOTES_MODEL_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/fleet/notes.h"
+#include "cluster/fleet/bans-and-resets.h"
 
 enum { MODEL_NOTES = 64, MODEL_NAME = 32, MODEL_SAME = 1000000 };
 

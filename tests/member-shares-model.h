@@ -1,7 +1,7 @@
 /* member-shares-model.h -- member-shares.lua in plain C: for simulations, where Redis would be too
  * slow.  tests/property/fleet-scripts.c compares it with the script. */
-#ifndef WEIR_TESTS_FLEET_MEMBERS_MODEL_H
-#define WEIR_TESTS_FLEET_MEMBERS_MODEL_H
+#ifndef WEIR_TESTS_MEMBER_SHARES_MODEL_H
+#define WEIR_TESTS_MEMBER_SHARES_MODEL_H
 
 #include <stdint.h>
 #include <stdio.h>

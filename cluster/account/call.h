@@ -15,8 +15,8 @@
  * Where Redis has the module, `command` and its words ask the same of it; its reply is understood
  * as well.  An ask with an id may be repeated as a whole: receipt.h.
  */
-#ifndef WEIR_ACCOUNT_CALL_H
-#define WEIR_ACCOUNT_CALL_H
+#ifndef WEIR_CLUSTER_ACCOUNT_CALL_H
+#define WEIR_CLUSTER_ACCOUNT_CALL_H
 
 #include "cluster/account/layout.h"
 #include "cluster/account/receipt.h"

@@ -35,8 +35,8 @@
  * Numbers are whole.  decide.lua has the same in Lua, which counts exactly to 2^53: hence the
  * bounds here.
  */
-#ifndef WEIR_ACCOUNT_DRAW_SIZE_H
-#define WEIR_ACCOUNT_DRAW_SIZE_H
+#ifndef WEIR_CLUSTER_ACCOUNT_DRAW_SIZE_H
+#define WEIR_CLUSTER_ACCOUNT_DRAW_SIZE_H
 
 #include "algo/algo.h"
 

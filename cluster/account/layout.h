@@ -25,8 +25,8 @@
  *                                        last that was ever used
  *     smooth, warm-up                    the 16 bytes of the state (no script has them)
  */
-#ifndef WEIR_ACCOUNT_LAYOUT_H
-#define WEIR_ACCOUNT_LAYOUT_H
+#ifndef WEIR_CLUSTER_ACCOUNT_LAYOUT_H
+#define WEIR_CLUSTER_ACCOUNT_LAYOUT_H
 
 #include "algo/algo.h"
 

@@ -9,8 +9,8 @@
  *
  * So a give under the id of a take is told from its repeat.
  */
-#ifndef WEIR_ACCOUNT_RECEIPT_H
-#define WEIR_ACCOUNT_RECEIPT_H
+#ifndef WEIR_CLUSTER_ACCOUNT_RECEIPT_H
+#define WEIR_CLUSTER_ACCOUNT_RECEIPT_H
 
 #include "cluster/account/draw-size.h"
 

@@ -114,7 +114,8 @@ static int tell(struct weir_fleet *f, const struct weir__due *due, struct weir_e
                                .key = { due->text, due->text_len },
                                .span = WEIR__NOTE_RESET,
                                .how = WEIR__NOTE_NOW };
-    struct weir__redis_script script = weir__redis_script(weir__lua_notes, weir__lua_notes_len);
+    struct weir__redis_script script =
+        weir__redis_script(weir__lua_bans_and_resets, weir__lua_bans_and_resets_len);
     struct weir__redis_ask ask = { .script = &script,
                                    .n_words = WEIR__NOTES_WORDS(1),
                                    .slot = weir__notes_slot(f),

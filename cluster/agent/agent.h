@@ -8,7 +8,8 @@
  *     follow-rules.c  the rules of the fleet
  *     limits-in-force.c
  *                     the limits across the fleet, as the rules in force have them
- *     notes.c         what nodes tell each other: bans, bans that were lifted, keys that were reset
+ *     bans-and-resets.c
+ *                     what nodes tell each other: bans, bans that were lifted, keys that were reset
  *     operators.c     asks of operators, which wait for Redis
  *     purses-and-accounts.c
  *                     the world of a node (cluster/fleet/fleet.h)
@@ -31,12 +32,12 @@
 #include <pthread.h>
 
 #include "cluster/agent/asks.h"
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 #include "cluster/fleet/fleet.h"
 #include "cluster/fleet/member-shares.h"
-#include "cluster/fleet/notes.h"
+#include "cluster/fleet/bans-and-resets.h"
 #include "cluster/fleet/redis-silence.h"
-#include "cluster/redis/carry.h"
+#include "cluster/redis/account-asks.h"
 #include "cluster/redis/thread.h"
 #include "engine/engine.h"
 #include "engine/fleet-host.h"
@@ -142,7 +143,7 @@ struct weir_fleet {
         struct weir__redis_script script;
         bool asking;
         bool ready;           /* Redis has answered the last beat */
-        int64_t begun, heard; /* as notes.lua says */
+        int64_t begun, heard; /* as bans-and-resets.lua says */
         int64_t knew;         /* heard before this look at bans; before notes were lost */
         int64_t last;         /* as of the last beat */
         uint64_t written, at; /* the look at all bans: what was written before, the place */
@@ -287,7 +288,8 @@ struct weir__agent_limit *weir__limit_find(const struct weir_fleet *fleet, const
 void weir__limit_leave(struct weir__agent_limit *limit);
 void weir__limits_free(struct weir_fleet *fleet);
 
-/* notes.c -- when to come again; and: a beat was answered; another process was the agent before. */
+/* bans-and-resets.c -- when to come again; and: a beat was answered; another process was the agent
+ * before. */
 weir_time weir__notes_turn(struct weir_fleet *fleet, weir_time mono, weir_time now);
 void weir__notes_heard(struct weir_fleet *fleet, bool answered, int64_t last);
 void weir__notes_begin(struct weir_fleet *fleet);

@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "base/thread.h"
 #include "cluster/agent/agent.h"
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 #include "wire/decimal.h"
 
 static const struct weir_key document = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };

@@ -1,7 +1,7 @@
 /* rules-copy.c -- the last good rules of the fleet on this host's disk, for a start without Redis:
  * written with each new version, and every hour, because a copy that is too old is not used.
  *
- * cluster/fleet/centre-copy.c has its bytes.
+ * cluster/fleet/rules-copy-bytes.c has its bytes.
  */
 #include <fcntl.h>
 #include <stdio.h>

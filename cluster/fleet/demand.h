@@ -2,8 +2,8 @@
  *
  * Rates are in units per 1000 s, as in a draw (cluster/account/draw-size.h).
  */
-#ifndef WEIR_FLEET_DEMAND_H
-#define WEIR_FLEET_DEMAND_H
+#ifndef WEIR_CLUSTER_FLEET_DEMAND_H
+#define WEIR_CLUSTER_FLEET_DEMAND_H
 
 #include "cluster/account/draw-size.h"
 

@@ -1,6 +1,6 @@
 /* fleet-private.h -- between the files of this room. */
-#ifndef WEIR_FLEET_FLEET_PRIVATE_H
-#define WEIR_FLEET_FLEET_PRIVATE_H
+#ifndef WEIR_CLUSTER_FLEET_FLEET_PRIVATE_H
+#define WEIR_CLUSTER_FLEET_FLEET_PRIVATE_H
 
 #include "cluster/fleet/fleet.h"
 

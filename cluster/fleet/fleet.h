@@ -33,8 +33,8 @@
  *
  * Times are the node's, and never leave it: an account only hears of units and rates.
  */
-#ifndef WEIR_FLEET_FLEET_H
-#define WEIR_FLEET_FLEET_H
+#ifndef WEIR_CLUSTER_FLEET_FLEET_H
+#define WEIR_CLUSTER_FLEET_FLEET_H
 
 #include "cluster/fleet/demand.h"
 

@@ -49,7 +49,7 @@ struct weir__member_answer {
     int64_t offer; /* -1: a later beat is known */
     int64_t members, granted;
     bool learning;
-    int64_t note; /* the number of the last (notes.h) */
+    int64_t note; /* the number of the last (bans-and-resets.h) */
 };
 
 struct weir__member_event {

@@ -4,7 +4,7 @@
 --   KEYS     the fleet, a hash: sums over its members (weights, granted, lent, borrow), the moment
 --            and the server of the last beat, the end of learning, the longest beat; its members,
 --            id -> 'seq weight granted offer lent borrow strange'; when each one's part is free
---            again; its notes (notes.lua)
+--            again; its notes (bans-and-resets.lua)
 --   ARGV     'beat' or 'leave'; the id; its sequence number, weight, the part it wants, its part in
 --            force, the time between its beats in us
 --   -> {offer, members, the sum of granted parts, 1 while learning, the number of the last note};
@@ -18,8 +18,8 @@
 --
 -- Two hosts of one name are one member, by the beats of the one with the larger sequence numbers.
 -- `strange` grows by 2 with each beat of the other, up to 30, and falls by 1 with each of its own;
--- from 15 on there are two (centre.lua).  When another process of the host takes over, the last
--- beats of the one before make it 4 or so.
+-- from 15 on there are two (rules-versions.lua).  When another process of the host takes over, the
+-- last beats of the one before make it 4 or so.
 --
 -- Lending: a member that wants less than its share by weight can lend the rest, up to three
 -- quarters of the share, to those that want more: as much as they want, and all of them alike.  So

@@ -1,5 +1,5 @@
-/* node-reports.c -- what each node reports to centre.lua: its age, which nodes are silent, and how
- * many run which version. */
+/* node-reports.c -- what each node reports to rules-versions.lua: its age, which nodes are silent,
+ * and how many run which version. */
 #include "cluster/fleet/node-reports.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* node-reports.h -- what each node reports to centre.lua, as operators see it. */
+/* node-reports.h -- what each node reports to rules-versions.lua, as operators see it. */
 #ifndef WEIR_CLUSTER_FLEET_NODE_REPORTS_H
 #define WEIR_CLUSTER_FLEET_NODE_REPORTS_H
 
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 #include "weir-fleet.h"
 
 /* A node that has not been heard for this long polls no more. */

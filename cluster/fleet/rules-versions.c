@@ -1,5 +1,5 @@
 /* rules-versions.c -- the rules of a fleet, for programs of operators (weir-fleet.h): asks to
- * centre.lua by a caller that waits. */
+ * rules-versions.lua by a caller that waits. */
 #include "cluster/fleet/rules-versions.h"
 
 #include <inttypes.h>

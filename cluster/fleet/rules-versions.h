@@ -2,7 +2,7 @@
 #ifndef WEIR_CLUSTER_FLEET_RULES_VERSIONS_H
 #define WEIR_CLUSTER_FLEET_RULES_VERSIONS_H
 
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 #include "weir-fleet.h"
 
 /* Asks in the client's thread, waits for the answer, and frees the ask's words.  The reply is added
@@ -12,8 +12,8 @@ int weir__fleet_call(struct weir_redis *redis, struct weir__redis_ask *ask,
                      struct weir__buffer *reply, struct weir_error *error);
 int weir__fleet_away(struct weir_error *error, const char *why);
 
-/* Asks centre.lua about the rules; a second at most.  WEIR_OK: *out is the list, in `reply`.
- * `fleet` NULL: "default". */
+/* Asks rules-versions.lua about the rules; a second at most.  WEIR_OK: *out is the list, in
+ * `reply`. `fleet` NULL: "default". */
 int weir__rules_call(struct weir_redis *redis, const char *fleet, const struct weir__text *words,
                      size_t n, struct weir__buffer *reply, struct weir__centre_list *out,
                      struct weir_error *error);

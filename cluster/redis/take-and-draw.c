@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cluster/redis/carry.h"
+#include "cluster/redis/account-asks.h"
 #include "cluster/redis/thread.h"
 
 #define DAY (86400 * WEIR_SECOND)

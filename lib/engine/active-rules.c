@@ -17,7 +17,7 @@
 
 #include "algo/purse.h"
 #include "engine/engine.h"
-#include "table/purses.h"
+#include "table/agent-lease.h"
 
 static int no_memory(struct weir_error *error)
 {

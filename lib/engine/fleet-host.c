@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "table/holders.h"
+#include "table/purses.h"
 
 const struct weir__host weir__host = {
     .size = sizeof(struct weir__host),

@@ -10,16 +10,16 @@
  *
  * Rules in shadow go by the share: they draw nothing.
  *
- * fleet_until and the part are words of the table's head (table/purses.h).  An agent that begins
- * sets WEIR__FLEET_AWAY and its part, and renews fleet_until while it gets answers.
+ * fleet_until and the part are words of the table's head (table/agent-lease.h).  An agent that
+ * begins sets WEIR__FLEET_AWAY and its part, and renews fleet_until while it gets answers.
  */
 #ifndef WEIR_ENGINE_FLEET_H
 #define WEIR_ENGINE_FLEET_H
 
 #include "match/draft.h"
 #include "match/rules.h"
+#include "table/agent-lease.h"
 #include "table/bans.h"
-#include "table/purses.h"
 
 /* ----------------------------------------------------- limits in force ---- */
 

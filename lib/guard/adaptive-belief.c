@@ -1,7 +1,7 @@
 /* adaptive-belief.c -- see adaptive-belief.h. */
 #include "guard/adaptive-belief.h"
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define GUESSES WEIR__GUESSES
 #define STEPS   104 /* guesses that there are, the first of which is 1 */

@@ -34,7 +34,7 @@
 #include <stdio.h>
 
 #include "guard/adaptive-belief.h"
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define BELIEVED  0.7                      /* see above */
 #define RESULTS   60.0                     /* in a phase, times the noise */

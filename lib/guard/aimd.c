@@ -12,7 +12,7 @@
  * filled up to max, or until 5 s.
  */
 #include "guard/controller.h"
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define RATIO   0.9
 #define TIMEOUT (5 * WEIR_SECOND)

@@ -3,6 +3,13 @@
 #include "base/hash.h"
 #include "guard/breaker.h"
 
+#define OPEN_MAX_TIMES 3 /* open_for: open_max, if it is not given */
+
+weir_time weir__breaker_open_max_default(weir_time open_for)
+{
+    return open_for * OPEN_MAX_TIMES;
+}
+
 /* Doubled back_off times, up to open_max; then plus or minus up to jitter_percent. */
 weir_time weir__breaker_open_span(const struct weir__breaker_plan *plan, unsigned back_off,
                                   uint64_t episode)

@@ -1,8 +1,6 @@
 /* breaker-plan.c -- the options of a breaker, checked, with the defaults filled in. */
 #include "guard/breaker.h"
 
-#define OPEN_MAX_TIMES 3
-
 static const struct weir__rows *const rows = &weir__guard_rows[WEIR__BREAKER];
 
 static int check_together(const struct weir_breaker_options *o, struct weir_error *error)
@@ -34,7 +32,7 @@ void weir__breaker_fill(struct weir_breaker_options *o)
     if (!time && o->min_calls > o->calls)
         o->min_calls = o->calls;
     if (o->open_max == 0)
-        o->open_max = o->open_for * OPEN_MAX_TIMES;
+        o->open_max = weir__breaker_open_max_default(o->open_for);
 }
 
 static struct weir__breaker_plan plan_of(struct weir_breaker_options o, uint64_t seed)

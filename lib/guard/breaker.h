@@ -78,6 +78,8 @@ int weir__breaker_plan_make(struct weir__breaker_plan *out,
                             const struct weir_breaker_options *options, uint64_t seed,
                             struct weir_error *error);
 void weir__breaker_fill(struct weir_breaker_options *options); /* fills in the defaults */
+/* open_max, if it is not given. */
+weir_time weir__breaker_open_max_default(weir_time open_for);
 /* How long it stays open when it opens for the back_off-th time in a row. */
 weir_time weir__breaker_open_span(const struct weir__breaker_plan *plan, unsigned back_off,
                                   uint64_t episode);

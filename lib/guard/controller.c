@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 #include "guard/options.h"
 
 /* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The

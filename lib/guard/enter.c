@@ -1,19 +1,15 @@
-/* enter.c -- enter and exit.
+/* enter.c -- enter.  Its counterpart is exit.c.
  *
  * Enter asks the degradation, the breaker, shedding, the key's permits, the pace (an adaptive
  * rate), and last counts the ask in: one compare-and-swap of the number in flight, so the bound is
  * exact.  Then the permit's word goes into a seat and, under a bound by key, the key's count rises,
  * unless others were quicker.  A refusal gives back a probe that the breaker has let through, so
  * "no" changes nothing.
- *
- * Exit takes the word out of its seat (only one can: exit or a sweep), lowers the number in flight,
- * and tells the breaker and the window the outcome.
  */
 #include "algo/debt.h"
 #include "guard/guard.h"
 
 #define RARELY        __attribute__((noinline))
-#define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed */
 #define WAITED_EVERY  (WEIR_SECOND / 4)
 #define UNKNOWN_RETRY (WEIR_SECOND / 10) /* while it is not known how long work takes */
 
@@ -143,13 +139,6 @@ static void give_pace(const struct passage *p)
 
 /* --------------------------------------------------------------- breaker ---- */
 
-static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_move move,
-                             weir_time now)
-{
-    weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
-    weir__set(&r->tick_at, now); /* so that the degradation follows at once */
-}
-
 static RARELY bool ask_patiently(struct passage *p, struct weir__breaker_move *move)
 {
     struct weir__breaker_plan plan = p->plan->breaker;
@@ -170,7 +159,7 @@ static inline bool pass_breaker(struct passage *p)
                     : weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
                                         &p->retry, &move);
     if (move.from != move.to)
-        note_move(p->record, move, p->now);
+        weir__guard_note_move(p->record, move, p->now);
     return pass;
 }
 
@@ -245,6 +234,20 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
     give_pace(p);
     p->retry = free_in(p->record);
     return WEIR_BUSY;
+}
+
+void weir__guard_give_all(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                          uint64_t word)
+{
+    struct passage p = { .guard = guard,
+                         .plan = plan,
+                         .record = guard->record,
+                         .cost = weir__permit_weight(word),
+                         .probe = weir__permit_probe(word) };
+
+    weir__count(&guard->record->totals.ignored, 1);
+    give_probe(&p);
+    give_pace(&p);
 }
 
 static int64_t *counter_of(struct weir__guard_totals *t, enum weir_reason reason)
@@ -509,184 +512,4 @@ __attribute__((flatten)) bool weir_enter_within(struct weir_guard *guard,
                                                 struct weir_permit *permit, struct weir_decision *d)
 {
     return enter(guard, ask, &(struct weir__enter_how){ .max_per_key = max }, permit, d);
-}
-
-/* ------------------------------------------------------------------ exit ---- */
-
-/* Callers may pass any bytes as a permit. */
-static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
-{
-    return permit->seat < WEIR__GUARD_SEATS && permit->seat < weir__get(&guard->record->seats) &&
-           weir__permit_weight(permit->word) != 0;
-}
-
-/* False: its lease was over, and another permit may have the seat.  `out` is how many were out. */
-static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit, int64_t *out)
-{
-    uint64_t word = permit->word;
-    bool good = is_permit(guard, permit);
-
-    permit->word = 0;
-    if (__builtin_expect(!good || !weir__seat_free(guard, permit->seat, word), 0))
-        return false;
-    *out = weir__in_flight_lower(guard->record, weir__permit_weight(word));
-    return true;
-}
-
-/* No permit was free.  Only an adaptive limit wants to know. */
-static inline bool was_full(const struct weir__guard_record *r, int64_t out)
-{
-    return (uint64_t)weir__get(&r->limit) - 1 < (uint64_t)out; /* 0: there is none */
-}
-
-static inline void note_least(struct weir__window *w, weir_time took)
-{
-    int64_t least = weir__get(&w->min);
-
-    while (__builtin_expect(least == 0 || took + 1 < least, 0) &&
-           !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
-        ;
-}
-
-static inline void add_result(struct weir__window *w, enum weir_outcome outcome, weir_time took)
-{
-    if (__builtin_expect(outcome != WEIR_SUCCEEDED, 0)) {
-        weir__count(&w->results[outcome], 1);
-        weir__count(&w->other_sum, took);
-        return;
-    }
-    weir__count(&w->sum, took);
-    weir__count(&w->times.counts[weir__bin_of(took)], 1);
-    note_least(w, took);
-}
-
-/* A call that timed out counts as infinitely slow. */
-static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir__guard_record *r,
-                                uint32_t probe, enum weir_outcome outcome, weir_time took,
-                                weir_time now)
-{
-    struct weir__breaker_move move =
-        weir__breaker_tell(&plan->breaker, &r->breaker, probe, outcome != WEIR_SUCCEEDED,
-                           outcome == WEIR_TIMED_OUT ? INT64_MAX : took, now);
-
-    if (__builtin_expect(move.from != move.to, 0))
-        note_move(r, move, now);
-}
-
-/* Work without a result gives back its probe and its pace. */
-static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
-{
-    struct passage p = { .guard = guard,
-                         .plan = plan,
-                         .record = guard->record,
-                         .cost = weir__permit_weight(word),
-                         .probe = weir__permit_probe(word) };
-
-    weir__count(&guard->record->totals.ignored, 1);
-    give_probe(&p);
-    give_pace(&p);
-}
-
-/* `now` is a weir__guard_time. */
-static inline __attribute__((always_inline)) bool exit_at(struct weir_guard *guard,
-                                                          struct weir_permit *permit,
-                                                          enum weir_outcome outcome, weir_time took,
-                                                          weir_time now, bool rings)
-{
-    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
-    struct weir__guard_record *r = guard->record;
-    uint64_t word = permit->word;
-    int64_t out;
-
-    if (!take_back(guard, permit, &out))
-        return false;
-    if (rings)
-        weir__guard_tell_waiters(guard);
-    if (__builtin_expect(was_full(r, out), 0) && outcome <= WEIR_FAILED)
-        weir__count(&r->window.full, 1);
-    took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
-    weir__in_flight_moment(r, plan, weir__permit_weight(word), now);
-    if (__builtin_expect((unsigned)outcome >= WEIR_IGNORED, 0)) {
-        give_all(guard, plan, word);
-        return true;
-    }
-    if (plan->breaker.on)
-        tell_breaker(plan, r, weir__permit_probe(word), outcome, took, now);
-    add_result(&r->window, outcome, took);
-    if (weir__guard_is_due(guard, plan, now))
-        weir__guard_tick(guard, plan, now);
-    return true;
-}
-
-bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
-                     enum weir_outcome outcome, weir_time took, weir_time now)
-{
-    return exit_at(guard, permit, outcome, took, weir__guard_time(now), true);
-}
-
-bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
-               weir_time now)
-{
-    now = weir__guard_time(now);
-    return exit_at(guard, permit, outcome, now - weir__guard_time(permit->since), now, true);
-}
-
-bool weir__guard_exit(struct weir_guard *guard, struct weir_permit *permit,
-                      enum weir_outcome outcome, weir_time took, weir_time now)
-{
-    now = weir__guard_time(now);
-    took = took < 0 ? now - weir__guard_time(permit->since) : took;
-    return exit_at(guard, permit, outcome, took, now, false);
-}
-
-void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
-{
-    uint64_t word = permit->word;
-    int64_t out;
-
-    if (!take_back(guard, permit, &out))
-        return;
-    weir__guard_tell_waiters(guard);
-    give_all(guard, weir__guard_plan_of(guard), word);
-}
-
-/* `ahead`: from then on it counts as work. */
-static bool renew(struct weir_guard *guard, struct weir_permit *permit, bool again, weir_time ahead,
-                  weir_time now)
-{
-    uint64_t word = permit->word;
-
-    weir__permits_catch_up(guard, weir__guard_plan_of(guard), weir__guard_time(now));
-    uint64_t renewed = weir__permit_word(weir__guard_time(now) + ahead, weir__permit_weight(word),
-                                         weir__permit_holder(word), weir__permit_probe(word));
-    renewed |= weir__permit_freed(again ? word : word ^ WEIR__PERMIT_RENEWED);
-    if (!weir__held_renew(&guard->held, permit->seat, word, renewed, again))
-        return false;
-    permit->word = renewed;
-    if (weir__permit_probe(word) != 0 && ahead > 0) /* its client may hold up all others */
-        weir__breaker_idle(&guard->record->breaker, weir__permit_probe(word));
-    else if (weir__permit_probe(word) != 0)
-        weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word),
-                            weir__guard_time(now));
-    return true;
-}
-
-/* Copies of a renewed permit are void. */
-bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
-{
-    return is_permit(guard, permit) && renew(guard, permit, false, 0, now);
-}
-
-/* A time ahead is taken for a clock that has stepped back: neither over nor hanging. */
-bool weir_permit_idle(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
-{
-    return is_permit(guard, permit) &&
-           renew(guard, permit, false, weir__guard_plan_of(guard)->lease / 2, now);
-}
-
-bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
-{
-    return is_permit(guard, permit) && weir__permit_follow(guard, permit) &&
-           renew(guard, permit, true, 0, now);
 }

@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define SMOOTHING 0.2
 #define TOLERANCE 1.5

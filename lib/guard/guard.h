@@ -35,8 +35,8 @@
 
 #include "guard/breaker.h"
 #include "guard/controller.h"
+#include "guard/shed-by-host-load.h"
 #include "guard/shed.h"
-#include "guard/host-load.h"
 #include "table/holders.h"
 #include "table/permits-by-key.h"
 #include "table/registry.h"
@@ -286,8 +286,16 @@ weir_time weir__guard_hold(const struct weir_guard *guard);
 bool weir__guard_is_full(struct weir_guard *guard);
 /* A waiter was refused in the end. */
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
-/* As if it had never entered, except in the figures. */
+/* Work without a result gives back its probe and its pace. */
+void weir__guard_give_all(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                          uint64_t word);
+
+/* exit.c -- as if it had never entered, except in the figures. */
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
+/* Like weir_exit_after (took below 0: weir_exit), but wakes nobody: the caller offers the permit to
+ * waiters of its own process first, and then calls weir__guard_pass_on. */
+bool weir__guard_exit(struct weir_guard *guard, struct weir_permit *permit,
+                      enum weir_outcome outcome, weir_time took, weir_time now);
 
 /* bell.c -- wakes waiters in all processes.  A waiter calls `want`, looks for a permit once more,
  * and sleeps while the bell stays as it was.  A thread that is killed before it rings wakes nobody,
@@ -300,10 +308,6 @@ static inline void weir__guard_tell_waiters(struct weir_guard *guard)
     if (__builtin_expect(weir__get(&guard->record->wanted) != 0, 0))
         weir__guard_ring(guard);
 }
-/* Like weir_exit_after (took below 0: weir_exit), but wakes nobody: the caller offers the permit to
- * waiters of its own process first, and then calls weir__guard_pass_on. */
-bool weir__guard_exit(struct weir_guard *guard, struct weir_permit *permit,
-                      enum weir_outcome outcome, weir_time took, weir_time now);
 /* Wakes waiters if a permit is free. */
 void weir__guard_pass_on(struct weir_guard *guard);
 
@@ -337,6 +341,13 @@ static inline uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t
     uint64_t grains = (uint64_t)now >> WEIR__PERMIT_GRAIN & WEIR__PERMIT_TIMES;
 
     return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
+}
+/* Callers may pass any bytes as a permit. */
+static inline bool weir__guard_is_permit(const struct weir_guard *guard,
+                                         const struct weir_permit *permit)
+{
+    return permit->seat < WEIR__GUARD_SEATS && permit->seat < weir__get(&guard->record->seats) &&
+           weir__permit_weight(permit->word) != 0;
 }
 /* Fills in word and seat; false: all are taken.  ref: see permits-by-key.h. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
@@ -453,7 +464,7 @@ static inline void weir__guard_uncount(struct weir_guard *guard)
     weir__count(&guard->record->uncounted, 1);
 }
 
-/* info.c -- all times of work that succeeded. */
+/* guard-info.c -- all times of work that succeeded. */
 void weir__guard_durations(const struct weir_guard *guard, struct weir__durations *out);
 
 int64_t weir__guard_entered(const struct weir__guard_record *r); /* since it was made */
@@ -480,9 +491,11 @@ void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_
  * have set. */
 void weir__degradation_push(struct weir_table *table, int degradation, weir_time now);
 
-/* info.c */
+/* guard-info.c */
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now);
+void weir__guard_note_move(struct weir__guard_record *r, struct weir__breaker_move move,
+                           weir_time now);
 int64_t weir__window_succeeded(const struct weir__window *w);
 /* Permits that came back without a result. */
 int64_t weir__guard_resultless(const struct weir__guard_record *r);

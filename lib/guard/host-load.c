@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 #include "guard/host-load.h"
 
 #define SMOOTH     0.5         /* seconds: of the cpu */

@@ -32,7 +32,7 @@
 
 #include <stdio.h>
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define CUT_MAX 5 /* 1/32 */
 

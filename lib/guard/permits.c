@@ -1,4 +1,4 @@
-/* permits.c -- seats, their holders, and the sweep that takes back expired permits.
+/* permits.c -- seats, their holders, renewal, and the sweep that takes back expired permits.
  *
  * A permit names its holder, a process (lib/table/holders.h).
  */
@@ -368,4 +368,46 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
     settle_drift(guard, n, s.seated);
     tell_hanging(&s, n);
     note_reclaimed(guard, reclaimed, now);
+}
+
+/* --------------------------------------------------------------- renewal ---- */
+
+/* `ahead`: from then on it counts as work. */
+static bool renew(struct weir_guard *guard, struct weir_permit *permit, bool again, weir_time ahead,
+                  weir_time now)
+{
+    uint64_t word = permit->word;
+
+    weir__permits_catch_up(guard, weir__guard_plan_of(guard), weir__guard_time(now));
+    uint64_t renewed = weir__permit_word(weir__guard_time(now) + ahead, weir__permit_weight(word),
+                                         weir__permit_holder(word), weir__permit_probe(word));
+    renewed |= weir__permit_freed(again ? word : word ^ WEIR__PERMIT_RENEWED);
+    if (!weir__held_renew(&guard->held, permit->seat, word, renewed, again))
+        return false;
+    permit->word = renewed;
+    if (weir__permit_probe(word) != 0 && ahead > 0) /* its client may hold up all others */
+        weir__breaker_idle(&guard->record->breaker, weir__permit_probe(word));
+    else if (weir__permit_probe(word) != 0)
+        weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word),
+                            weir__guard_time(now));
+    return true;
+}
+
+/* Copies of a renewed permit are void. */
+bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    return weir__guard_is_permit(guard, permit) && renew(guard, permit, false, 0, now);
+}
+
+/* A time ahead is taken for a clock that has stepped back: neither over nor hanging. */
+bool weir_permit_idle(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    return weir__guard_is_permit(guard, permit) &&
+           renew(guard, permit, false, weir__guard_plan_of(guard)->lease / 2, now);
+}
+
+bool weir__permit_repeat(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    return weir__guard_is_permit(guard, permit) && weir__permit_follow(guard, permit) &&
+           renew(guard, permit, true, 0, now);
 }

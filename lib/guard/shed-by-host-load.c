@@ -16,8 +16,8 @@
  * #1206).
  */
 
-#include "guard/number.h"
-#include "guard/host-load.h"
+#include "guard/arithmetic.h"
+#include "guard/shed-by-host-load.h"
 
 #define AIM        0.97
 #define STAY       0.94

@@ -30,7 +30,7 @@
 
 #include "base/atomic.h"
 #include "base/hash.h"
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 #include "guard/shed.h"
 
 #define PARTLY_MAX 16 /* waiters while a priority waits that fits in part */

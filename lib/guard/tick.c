@@ -11,7 +11,7 @@
  * limit or a cut that is slightly off: nothing here admits requests.
  */
 #include "guard/guard.h"
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define TICK         (WEIR_SECOND / 10)
 #define TICKER_LATE  60                /* of 2^30 ns */

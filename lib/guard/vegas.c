@@ -22,7 +22,7 @@
 
 #include <stdio.h>
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 
 #define PROBE 30
 

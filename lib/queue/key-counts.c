@@ -29,6 +29,14 @@ int64_t weir__key_counts_get(const struct weir__key_counts *counts, uint64_t key
     return counts->slots[find(counts, key)].n;
 }
 
+bool weir__key_counts_is_full(const struct weir__key_counts *counts, uint64_t key, int64_t key_max,
+                              int64_t places_left)
+{
+    int64_t waiting = key != 0 ? weir__key_counts_get(counts, key) : 0;
+
+    return key != 0 && waiting >= (key_max < places_left ? key_max : places_left);
+}
+
 void weir__key_counts_add(struct weir__key_counts *counts, uint64_t key)
 {
     struct weir__key_count *slot = &counts->slots[find(counts, key)];

@@ -20,6 +20,9 @@ struct weir__key_counts {
 
 bool weir__key_counts_make(struct weir__key_counts *out, size_t most); /* false: no memory */
 int64_t weir__key_counts_get(const struct weir__key_counts *counts, uint64_t key);
+/* The key has as many waiters as it may have: key_max, or as many as there are places left. */
+bool weir__key_counts_is_full(const struct weir__key_counts *counts, uint64_t key, int64_t key_max,
+                              int64_t places_left);
 void weir__key_counts_add(struct weir__key_counts *counts, uint64_t key);
 void weir__key_counts_remove(struct weir__key_counts *counts, uint64_t key);
 

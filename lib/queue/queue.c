@@ -334,14 +334,6 @@ static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_tim
     return false;
 }
 
-/* The key has as many waiters as it may have. */
-static bool is_key_full(const struct weir_queue *q, uint64_t key, int64_t key_max)
-{
-    int64_t waiting = key != 0 ? weir__key_counts_get(&q->keys, key) : 0, left = places_left(q);
-
-    return key != 0 && waiting >= (key_max < left ? key_max : left);
-}
-
 static bool put_locked(struct weir_queue *q, struct weir_waiter *w, int64_t key_max, weir_time now,
                        struct weir_decision *d)
 {
@@ -354,7 +346,7 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, int64_t key_
         return refuse(q, WEIR_LATE, wait, d);
     if (q->length >= q->options.max)
         return refuse(q, WEIR_FULL, estimate(q, 1), d);
-    if (is_key_full(q, weir__own(w)->key, key_max)) {
+    if (weir__key_counts_is_full(&q->keys, weir__own(w)->key, key_max, places_left(q))) {
         refuse(q, WEIR_KEY_BUSY, estimate(q, 1), d);
         d->limit = key_max;
         d->remaining = 0;

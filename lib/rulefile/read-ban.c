@@ -1,20 +1,17 @@
 /* read-ban.c -- the ban of a rule. */
 #include "rulefile/read.h"
-
-#define HOUR     (3600 * WEIR_SECOND)
-#define DAY      (24 * HOUR)
-#define BAN_MOST (3650 * DAY) /* so that a time plus two bans does not overflow */
+#include "table/bans.h"
 
 #define DRAFT(member) WEIR__ROW(struct weir__ban_draft, member)
 
 /* clang-format off */
 static const struct weir__row ban_rows[] = {
-    { "for", DRAFT(length), WEIR__ROW_TIME, 1, BAN_MOST, .text = "How long the first ban lasts" },
+    { "for", DRAFT(length), WEIR__ROW_TIME, 1, WEIR__BAN_MOST, .text = "How long the first ban lasts" },
     { "escalate", DRAFT(factor), WEIR__ROW_COUNT, 1, 1000, 1,
       .text = "Repeat offenders: each ban is this many times as long as the last ..." },
-    { "longest", DRAFT(longest), WEIR__ROW_TIME, 1, BAN_MOST,
+    { "longest", DRAFT(longest), WEIR__ROW_TIME, 1, WEIR__BAN_MOST,
       .text = "... up to this; default 30d" },
-    { "forget", DRAFT(forget), WEIR__ROW_TIME, 1, BAN_MOST,
+    { "forget", DRAFT(forget), WEIR__ROW_TIME, 1, WEIR__BAN_MOST,
       .text = "Earlier bans are forgotten this long after a ban ends; default ten times for, at least "
               "1h" },
 };
@@ -25,11 +22,10 @@ const struct weir__rows weir__ban_rows = { "ban", 0, ban_rows, 4 };
 static void fill_in_ban(struct weir__ban_draft *ban)
 {
     weir__rows_fill(&weir__ban_rows, ban);
-    if (ban->longest == 0)
-        ban->longest = ban->factor > 1 ? weir__int_most(30 * DAY, ban->length) : ban->length;
-    if (ban->forget == 0)
-        ban->forget =
-            ban->length > BAN_MOST / 10 ? BAN_MOST : weir__int_most(10 * ban->length, HOUR);
+    struct weir__ban_terms terms = { ban->length, ban->factor, ban->longest, ban->forget };
+    weir__ban_terms_fill(&terms);
+    ban->longest = terms.longest;
+    ban->forget = terms.forget;
 }
 
 /* "ban: 10m" lacks the refusals. */

@@ -14,11 +14,26 @@
  * (docs/decisions/0004-late-asks-and-clock-steps.md).
  */
 #include "base/utf8.h"
+#include "table/agent-lease.h"
 #include "table/bans.h"
 #include "table/part.h"
-#include "table/purses.h"
 
 #define SALT_OF_RULES 0x62616e73u /* so that a rule's salt is no tag of its own keys */
+
+#define HOUR         (3600 * WEIR_SECOND)
+#define LONGEST      (30 * 24 * HOUR) /* by default, of bans that grow longer */
+#define FORGET_TIMES 10               /* the length, by default; ... */
+#define FORGET_LEAST HOUR             /* ... at least */
+
+void weir__ban_terms_fill(struct weir__ban_terms *t)
+{
+    if (t->longest == 0)
+        t->longest = t->factor > 1 ? weir__int_most(LONGEST, t->length) : t->length;
+    if (t->forget == 0)
+        t->forget = t->length > WEIR__BAN_MOST / FORGET_TIMES
+                        ? WEIR__BAN_MOST
+                        : weir__int_most(FORGET_TIMES * t->length, FORGET_LEAST);
+}
 
 uint64_t weir__ban_salt(const struct weir_table *table, const char *rule)
 {

@@ -15,6 +15,11 @@ struct weir__ban_terms {
     weir_time forget;  /* this long after a ban's end its strikes are forgotten */
 };
 
+#define WEIR__BAN_MOST (3650 * 24 * 3600 * WEIR_SECOND) /* a time plus two does not overflow */
+
+/* The defaults of `longest` and `forget`, where they are 0. */
+void weir__ban_terms_fill(struct weir__ban_terms *terms);
+
 /* What stands for a key of a rule: the same in every process that shares the table.  The salt is
  * the rule's, for those who ask often. */
 uint64_t weir__ban_salt(const struct weir_table *table, const char *rule);

@@ -17,7 +17,9 @@ struct weir__pids {
     bool stopped; /* all of them are */
 };
 struct weir__pids weir__table_users(const char *path, bool locked);
-/* How long one that keeps others out is waited for; `named`: it is, or was before. */
+
+/* wait-for-file.c -- how long one that keeps others out is waited for; `named`: it is, or was
+ * before. */
 int weir__locker_patience_ms(const struct weir__pids *locker, bool named, uint64_t file_bytes);
 
 /* Locks the file among others.  Without `waits` it fails at once if one process has it alone; else

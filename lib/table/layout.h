@@ -96,8 +96,8 @@ struct weir__header {
     int64_t bans_lost;    /* bans that made room before their end */
     int64_t no_room;      /* asks refused because nobody could make room */
     int64_t no_disk;      /* blocks that were wanted while the disk was full */
-    uint32_t fleet_part;  /* this host's part of the fleet, in millionths: purses.h */
-    uint32_t fleet_agent; /* the holder that fills purses, and when it last said so: purses.h */
+    uint32_t fleet_part;  /* this host's part of the fleet, in millionths: agent-lease.h */
+    uint32_t fleet_agent; /* the holder that fills purses, and its latest claim: agent-lease.h */
 };
 
 /* Requests that were decided by rules, of all processes; in the header's page, behind it.  Each

@@ -10,8 +10,8 @@
  *     a mode                     anybody, by an atomic store
  *     a guard's record           lib/guard/guard.h
  */
-#ifndef WEIR_TABLE_H
-#define WEIR_TABLE_H
+#ifndef WEIR_TABLE_TABLE_H
+#define WEIR_TABLE_TABLE_H
 
 #include <pthread.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* base64.h -- bytes as text: RFC 4648, the plain alphabet or the one of URLs, without padding. */
-#ifndef WEIR_BASE64_H
-#define WEIR_BASE64_H
+#ifndef WEIR_SERVER_BASE_BASE64_H
+#define WEIR_SERVER_BASE_BASE64_H
 
 #include <stddef.h>
 

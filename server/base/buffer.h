@@ -1,6 +1,6 @@
 /* buffer.h -- JSON in a buffer, and a buffer to print. */
-#ifndef WEIR_SERVE_BUFFER_H
-#define WEIR_SERVE_BUFFER_H
+#ifndef WEIR_SERVER_BASE_BUFFER_H
+#define WEIR_SERVER_BASE_BUFFER_H
 
 #include <stdio.h>
 

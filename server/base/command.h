@@ -3,8 +3,8 @@
  * A new command is a file in server/cli that ends in its row, and a line in main.c.  The row prints
  * the help and the shell completion.
  */
-#ifndef WEIR_SERVER_COMMAND_H
-#define WEIR_SERVER_COMMAND_H
+#ifndef WEIR_SERVER_BASE_COMMAND_H
+#define WEIR_SERVER_BASE_COMMAND_H
 
 #include <limits.h>
 #include <stdbool.h>

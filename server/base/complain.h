@@ -1,6 +1,6 @@
 /* complain.h -- the errors that `weir` prints. */
-#ifndef WEIR_SERVER_COMPLAIN_H
-#define WEIR_SERVER_COMPLAIN_H
+#ifndef WEIR_SERVER_BASE_COMPLAIN_H
+#define WEIR_SERVER_BASE_COMPLAIN_H
 
 #include "weir.h"
 

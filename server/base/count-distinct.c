@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
 
 /* The splitmix64 generator, from a hash of the text. */
 void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *text, size_t len)

@@ -1,6 +1,6 @@
 /* date.h -- moments as logs and people write them, in whole nanoseconds since 1970. */
-#ifndef WEIR_SERVER_DATE_H
-#define WEIR_SERVER_DATE_H
+#ifndef WEIR_SERVER_BASE_DATE_H
+#define WEIR_SERVER_BASE_DATE_H
 
 #include "base/digit.h"
 #include "weir.h"

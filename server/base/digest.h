@@ -4,8 +4,8 @@
  * Tells apart texts that differ by chance or damage. Collisions are easy to make: trust nothing
  * because of it.
  */
-#ifndef WEIR_SERVE_DIGEST_H
-#define WEIR_SERVE_DIGEST_H
+#ifndef WEIR_SERVER_BASE_DIGEST_H
+#define WEIR_SERVER_BASE_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>

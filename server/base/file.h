@@ -1,6 +1,6 @@
 /* file.h -- files that a command names: read whole, or written. */
-#ifndef WEIR_SERVER_FILE_H
-#define WEIR_SERVER_FILE_H
+#ifndef WEIR_SERVER_BASE_FILE_H
+#define WEIR_SERVER_BASE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "server/base/safe-text.h"
-#include "server/base/sketch.h"
+#include "server/base/heavy-hitters.h"
 
 struct weir__hitters {
     size_t capacity, n, slots; /* slots: a power of two, at least twice the capacity */

@@ -1,10 +1,10 @@
 /* human-numbers.h -- numbers, shares, times and sizes as people read them. */
-#ifndef WEIR_SERVER_HUMAN_NUMBERS_H
-#define WEIR_SERVER_HUMAN_NUMBERS_H
+#ifndef WEIR_SERVER_BASE_HUMAN_NUMBERS_H
+#define WEIR_SERVER_BASE_HUMAN_NUMBERS_H
 
 #include <stdio.h>
 
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
 
 #define WEIR__HUMAN 48
 

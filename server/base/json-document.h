@@ -3,8 +3,8 @@
  *
  *     weir__document_text(&d, "rules.%d.rule", i)
  */
-#ifndef WEIR_SERVER_JSON_DOCUMENT_H
-#define WEIR_SERVER_JSON_DOCUMENT_H
+#ifndef WEIR_SERVER_BASE_JSON_DOCUMENT_H
+#define WEIR_SERVER_BASE_JSON_DOCUMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* options.h -- sorts the words after a command's name into options and the rest. */
-#ifndef WEIR_SERVER_OPTIONS_H
-#define WEIR_SERVER_OPTIONS_H
+#ifndef WEIR_SERVER_BASE_OPTIONS_H
+#define WEIR_SERVER_BASE_OPTIONS_H
 
 #include "server/base/command.h"
 

@@ -2,8 +2,8 @@
  *
  * All drawings use plot.css: colours for white and dark pages, the viewer's own fonts, no script.
  */
-#ifndef WEIR_SERVER_PLOT_H
-#define WEIR_SERVER_PLOT_H
+#ifndef WEIR_SERVER_BASE_PLOT_H
+#define WEIR_SERVER_BASE_PLOT_H
 
 #include <stdio.h>
 

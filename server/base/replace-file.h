@@ -7,8 +7,8 @@
  * Temporaries are .NAME.weir-DIGITS, the process's number first; those that a crash has left are
  * removed by weir__store_clean.
  */
-#ifndef WEIR_SERVE_REPLACE_FILE_H
-#define WEIR_SERVE_REPLACE_FILE_H
+#ifndef WEIR_SERVER_BASE_REPLACE_FILE_H
+#define WEIR_SERVER_BASE_REPLACE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* safe-text.h -- strangers' texts made safe for a terminal and for markup, and cut to a length. */
-#ifndef WEIR_SERVER_SAFE_TEXT_H
-#define WEIR_SERVER_SAFE_TEXT_H
+#ifndef WEIR_SERVER_BASE_SAFE_TEXT_H
+#define WEIR_SERVER_BASE_SAFE_TEXT_H
 
 #include <stddef.h>
 #include <stdio.h>

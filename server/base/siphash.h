@@ -1,6 +1,6 @@
 /* siphash.h -- SipHash-2-4 with 128 bits of output: a keyed hash whose results may be shown. */
-#ifndef WEIR_SERVE_SIPHASH_H
-#define WEIR_SERVE_SIPHASH_H
+#ifndef WEIR_SERVER_BASE_SIPHASH_H
+#define WEIR_SERVER_BASE_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

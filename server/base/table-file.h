@@ -1,6 +1,6 @@
 /* table-file.h -- a table's file as other processes have it: who uses it, who has locked it. */
-#ifndef WEIR_SERVER_TABLE_FILE_H
-#define WEIR_SERVER_TABLE_FILE_H
+#ifndef WEIR_SERVER_BASE_TABLE_FILE_H
+#define WEIR_SERVER_BASE_TABLE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

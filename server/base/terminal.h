@@ -1,6 +1,6 @@
 /* terminal.h -- colours, bars and columns of a terminal. */
-#ifndef WEIR_SERVER_TERMINAL_H
-#define WEIR_SERVER_TERMINAL_H
+#ifndef WEIR_SERVER_BASE_TERMINAL_H
+#define WEIR_SERVER_BASE_TERMINAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* token.h -- secrets that clients show: their characters, and one in the first line of a file. */
-#ifndef WEIR_SERVER_TOKEN_H
-#define WEIR_SERVER_TOKEN_H
+#ifndef WEIR_SERVER_BASE_TOKEN_H
+#define WEIR_SERVER_BASE_TOKEN_H
 
 #include "weir.h"
 

@@ -1,6 +1,6 @@
 /* url.h -- the URL of a webhook. */
-#ifndef WEIR_SERVE_URL_H
-#define WEIR_SERVE_URL_H
+#ifndef WEIR_SERVER_BASE_URL_H
+#define WEIR_SERVER_BASE_URL_H
 
 #include "wire/host.h"
 #include "weir.h"

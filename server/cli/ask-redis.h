@@ -1,9 +1,9 @@
 /* ask-redis.h -- the commands that ask a Redis: one question at a time, and waiting for its
  * answer. */
-#ifndef WEIR_SERVER_ASK_REDIS_H
-#define WEIR_SERVER_ASK_REDIS_H
+#ifndef WEIR_SERVER_CLI_ASK_REDIS_H
+#define WEIR_SERVER_CLI_ASK_REDIS_H
 
-#include "cluster/redis/carry.h"
+#include "cluster/redis/account-asks.h"
 #include "cluster/redis/drive.h"
 #include "server/base/command.h"
 

@@ -13,6 +13,7 @@
 #include "server/base/token.h"
 
 #define SERVER_DEFAULT "127.0.0.1:" WEIR__CLIENT_HTTP_PORT
+#define PATIENCE       (30 * WEIR_SECOND) /* as the option's help says */
 
 /* The text may hold a server's words. */
 __attribute__((format(printf, 2, 3))) static void say(struct weir__ask_server *r,
@@ -281,6 +282,7 @@ const struct weir__option weir__ask_server_rows[] = {
 static bool connect_to(struct weir__ask_server *r)
 {
     const char *usual = getenv("WEIR_SERVER"), *command = r->call->self->name;
+    weir_time timeout = r->options.timeout > 0 ? r->options.timeout : PATIENCE;
     struct weir_error error = { 0 };
     bool tables = strstr(r->call->self->arguments, "| --table FILE") != NULL;
     char *token;
@@ -292,7 +294,7 @@ static bool connect_to(struct weir__ask_server *r)
     struct weir__client_options how = { .server = r->options.server,
                                         .token = token,
                                         .ca = r->options.ca,
-                                        .timeout = r->options.timeout,
+                                        .timeout = timeout,
                                         .instead = tables ? "without one: --table FILE" : NULL };
     int code = weir__client_open(&r->client, &how, &error);
     if (token)

@@ -1,7 +1,7 @@
 /* ask-server.h -- the commands that ask a running server: where it is, the token, its answers and
  * errors in words. */
-#ifndef WEIR_SERVER_ASK_SERVER_H
-#define WEIR_SERVER_ASK_SERVER_H
+#ifndef WEIR_SERVER_CLI_ASK_SERVER_H
+#define WEIR_SERVER_CLI_ASK_SERVER_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* fleet-document.h -- the commands on the rules of a fleet, a document: options, asks, answers. */
-#ifndef WEIR_SERVER_FLEET_DOCUMENT_H
-#define WEIR_SERVER_FLEET_DOCUMENT_H
+#ifndef WEIR_SERVER_CLI_FLEET_DOCUMENT_H
+#define WEIR_SERVER_CLI_FLEET_DOCUMENT_H
 
 #include <stdio.h>
 
@@ -28,8 +28,8 @@ int weir__shared_open(struct weir__shared *fleet, const char *command,
                       const struct weir__shared_options *options);
 void weir__shared_close(struct weir__shared *fleet);
 
-/* Asks centre.lua; *out is good until the next ask.  Returns WEIR__GO_ON, or an exit code after a
- * complaint. */
+/* Asks rules-versions.lua; *out is good until the next ask.  Returns WEIR__GO_ON, or an exit code
+ * after a complaint. */
 int weir__shared_ask(struct weir__shared *fleet, const struct weir__text *words, size_t n,
                      struct weir__centre_list *out);
 

@@ -22,9 +22,9 @@
 #include "wire/host.h"
 #include "wire/http1.h"
 
-#define PATIENCE     (30 * WEIR_SECOND) /* a live server says something every 15 s */
-#define ANSWER_MAX   ((size_t)64 << 20)
-#define READ_AT_ONCE 65536
+#define STREAM_PATIENCE (30 * WEIR_SECOND) /* a live server says something every 15 s */
+#define ANSWER_MAX      ((size_t)64 << 20)
+#define READ_AT_ONCE    65536
 
 enum scheme { PLAIN, TLS, UNIX };
 
@@ -461,7 +461,8 @@ int weir__client_stream(struct weir__client *c, const char *path,
         return code;
     if (head.status != 200)
         return read_body(c, &head, answer, error);
-    c->patience = c->patience < PATIENCE ? PATIENCE : c->patience; /* from now on events are rare */
+    if (c->patience < STREAM_PATIENCE) /* from now on events are rare */
+        c->patience = STREAM_PATIENCE;
     bound_waiting(c->fd, c->patience);
     for (ssize_t n = 1; n > 0; n = receive(c, error)) {
         bool more = c->in.len == 0 || each(context, c->in.bytes, c->in.len);
@@ -509,7 +510,7 @@ int weir__client_open(struct weir__client **out, const struct weir__client_optio
     if (signal(SIGPIPE, on_pipe) == SIG_IGN)
         signal(SIGPIPE, SIG_IGN);
     c->fd = -1;
-    c->patience = options->timeout > 0 ? options->timeout : PATIENCE;
+    c->patience = options->timeout;
     c->instead = options->instead;
     c->address = strdup(options->server);
     c->token = options->token ? strdup(options->token) : NULL;

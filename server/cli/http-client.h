@@ -3,8 +3,8 @@
  * Every call waits for the answer, or until the server has been silent for too long.  A connection
  * is kept from one request to the next, and made again if the server has closed it.
  */
-#ifndef WEIR_SERVER_HTTP_CLIENT_H
-#define WEIR_SERVER_HTTP_CLIENT_H
+#ifndef WEIR_SERVER_CLI_HTTP_CLIENT_H
+#define WEIR_SERVER_CLI_HTTP_CLIENT_H
 
 #include "server/base/buffer.h"
 #include "weir.h"
@@ -16,7 +16,7 @@ struct weir__client_options {
                            of a unix socket (has a '/') */
     const char *token;  /* NULL: none */
     const char *ca;     /* PEM file of trusted authorities; NULL: those of this host */
-    weir_time timeout;  /* how long the server may be silent; 0: 30 s */
+    weir_time timeout;  /* how long the server may be silent */
     const char *instead; /* what does without a server: said where there is none; or NULL */
 };
 

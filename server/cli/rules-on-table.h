@@ -1,7 +1,7 @@
 /* rules-on-table.h -- the rules of a file on the table of a file, for commands: an engine that
  * changes nothing there but what is changed by hand. */
-#ifndef WEIR_SERVER_RULES_ON_TABLE_H
-#define WEIR_SERVER_RULES_ON_TABLE_H
+#ifndef WEIR_SERVER_CLI_RULES_ON_TABLE_H
+#define WEIR_SERVER_CLI_RULES_ON_TABLE_H
 
 #include <stdbool.h>
 

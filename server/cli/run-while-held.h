@@ -2,8 +2,8 @@
  *
  * Signals are passed on to the command.  If this process is killed the command gets SIGTERM.
  */
-#ifndef WEIR_SERVER_RUN_WHILE_HELD_H
-#define WEIR_SERVER_RUN_WHILE_HELD_H
+#ifndef WEIR_SERVER_CLI_RUN_WHILE_HELD_H
+#define WEIR_SERVER_CLI_RUN_WHILE_HELD_H
 
 #include <pthread.h>
 

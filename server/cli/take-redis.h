@@ -1,6 +1,6 @@
 /* take-redis.h -- take, peek and give on an account in Redis, from a shell. */
-#ifndef WEIR_SERVER_TAKE_REDIS_H
-#define WEIR_SERVER_TAKE_REDIS_H
+#ifndef WEIR_SERVER_CLI_TAKE_REDIS_H
+#define WEIR_SERVER_CLI_TAKE_REDIS_H
 
 #include "cluster/account/call.h"
 

@@ -1,6 +1,6 @@
 /* top-from-table.h -- a table file as `weir top` sees it: the answers that a server would give. */
-#ifndef WEIR_SERVER_TOP_FROM_TABLE_H
-#define WEIR_SERVER_TOP_FROM_TABLE_H
+#ifndef WEIR_SERVER_CLI_TOP_FROM_TABLE_H
+#define WEIR_SERVER_CLI_TOP_FROM_TABLE_H
 
 #include "server/base/buffer.h"
 #include "weir.h"

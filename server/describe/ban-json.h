@@ -1,6 +1,6 @@
 /* ban-json.h -- bans as JSON, for `weir bans --table` and servers. */
-#ifndef WEIR_SERVER_BAN_JSON_H
-#define WEIR_SERVER_BAN_JSON_H
+#ifndef WEIR_SERVER_DESCRIBE_BAN_JSON_H
+#define WEIR_SERVER_DESCRIBE_BAN_JSON_H
 
 #include "server/base/buffer.h"
 #include "weir-admin.h"

@@ -1,7 +1,7 @@
 /* explain-json.h -- the rules' answer to one request, and why, as one JSON object: for
  * `weir explain --json` and the server. */
-#ifndef WEIR_SERVER_EXPLAIN_JSON_H
-#define WEIR_SERVER_EXPLAIN_JSON_H
+#ifndef WEIR_SERVER_DESCRIBE_EXPLAIN_JSON_H
+#define WEIR_SERVER_DESCRIBE_EXPLAIN_JSON_H
 
 #include "engine/explain.h"
 #include "server/base/buffer.h"

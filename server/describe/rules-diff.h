@@ -1,6 +1,6 @@
 /* rules-diff.h -- the changes when one rule file replaces another, and their effect. */
-#ifndef WEIR_SERVER_RULES_DIFF_H
-#define WEIR_SERVER_RULES_DIFF_H
+#ifndef WEIR_SERVER_DESCRIBE_RULES_DIFF_H
+#define WEIR_SERVER_DESCRIBE_RULES_DIFF_H
 
 #include "match/draft.h"
 #include "server/base/buffer.h"

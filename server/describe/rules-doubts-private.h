@@ -1,6 +1,6 @@
 /* rules-doubts-private.h -- shared by the files that doubt rules. */
-#ifndef WEIR_SERVER_RULES_DOUBTS_PRIVATE_H
-#define WEIR_SERVER_RULES_DOUBTS_PRIVATE_H
+#ifndef WEIR_SERVER_DESCRIBE_RULES_DOUBTS_PRIVATE_H
+#define WEIR_SERVER_DESCRIBE_RULES_DOUBTS_PRIVATE_H
 
 #include "server/describe/rules-doubts.h"
 

@@ -1,6 +1,6 @@
 /* rules-doubts.h -- rules that are valid, but probably not meant so. */
-#ifndef WEIR_SERVER_RULES_DOUBTS_H
-#define WEIR_SERVER_RULES_DOUBTS_H
+#ifndef WEIR_SERVER_DESCRIBE_RULES_DOUBTS_H
+#define WEIR_SERVER_DESCRIBE_RULES_DOUBTS_H
 
 #include "match/draft.h"
 #include "weir.h"

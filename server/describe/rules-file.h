@@ -1,7 +1,7 @@
 /* rules-file.h -- rule files for the commands: read, and everything wrong with one said on
  * stderr. */
-#ifndef WEIR_SERVER_RULES_FILE_H
-#define WEIR_SERVER_RULES_FILE_H
+#ifndef WEIR_SERVER_DESCRIBE_RULES_FILE_H
+#define WEIR_SERVER_DESCRIBE_RULES_FILE_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* rules-words.h -- rules in words that a person reads: "requests with uri /login and method
  * POST". */
-#ifndef WEIR_SERVER_RULES_WORDS_H
-#define WEIR_SERVER_RULES_WORDS_H
+#ifndef WEIR_SERVER_DESCRIBE_RULES_WORDS_H
+#define WEIR_SERVER_DESCRIBE_RULES_WORDS_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* tell-change.h -- tells each difference between two rule files, in words. */
-#ifndef WEIR_SERVER_TELL_CHANGE_H
-#define WEIR_SERVER_TELL_CHANGE_H
+#ifndef WEIR_SERVER_DESCRIBE_TELL_CHANGE_H
+#define WEIR_SERVER_DESCRIBE_TELL_CHANGE_H
 
 #include <stdio.h>
 

@@ -17,8 +17,8 @@
  *
  * Everything lives in one arena until weir__import_clear.  The command ends if memory runs out.
  */
-#ifndef WEIR_SERVER_IMPORT_H
-#define WEIR_SERVER_IMPORT_H
+#ifndef WEIR_SERVER_IMPORT_IMPORT_H
+#define WEIR_SERVER_IMPORT_IMPORT_H
 
 #include "base/arena.h"
 #include "wire/buffer.h"

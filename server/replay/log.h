@@ -7,8 +7,8 @@
  * with the log; a line longer than WEIR__LOG_LINE is counted as bad and skipped.  Entries come as
  * in the file: servers log at the end of a request, so times may go back by seconds.
  */
-#ifndef WEIR_SERVER_LOG_H
-#define WEIR_SERVER_LOG_H
+#ifndef WEIR_SERVER_REPLAY_LOG_H
+#define WEIR_SERVER_REPLAY_LOG_H
 
 #include "server/base/date.h"
 #include "weir.h"

@@ -1,6 +1,6 @@
 /* progress.h -- a line on a terminal that says how far a long reading has come. */
-#ifndef WEIR_SERVER_PROGRESS_H
-#define WEIR_SERVER_PROGRESS_H
+#ifndef WEIR_SERVER_REPLAY_PROGRESS_H
+#define WEIR_SERVER_REPLAY_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdio.h>

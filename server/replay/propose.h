@@ -7,10 +7,10 @@
  * further passes narrow it.  Memory is bounded: when there are too many keys, half of them are
  * followed no more, chosen by their hash, and the share is that of the others.
  */
-#ifndef WEIR_SERVER_PROPOSE_H
-#define WEIR_SERVER_PROPOSE_H
+#ifndef WEIR_SERVER_REPLAY_PROPOSE_H
+#define WEIR_SERVER_REPLAY_PROPOSE_H
 
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
 
 #define WEIR__PROPOSE_STEPS  24 /* counts tried at once */
 #define WEIR__PROPOSE_LIMITS 64 /* limits that are looked at; the rest gets no proposal */

@@ -9,8 +9,8 @@
  * Memory does not grow with the log: states are in a table of fixed size, keys and clients in
  * sketches, and the buckets of time grow wider instead of more.
  */
-#ifndef WEIR_SERVER_REPLAY_H
-#define WEIR_SERVER_REPLAY_H
+#ifndef WEIR_SERVER_REPLAY_REPLAY_H
+#define WEIR_SERVER_REPLAY_REPLAY_H
 
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 #include "engine/explain.h"
 #include "server/replay/log.h"
 #include "server/replay/propose.h"
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
+#include "server/base/heavy-hitters.h"
 
 #define WEIR__REPLAY_KEYS    1000000
 #define WEIR__REPLAY_SIDES   2

@@ -8,8 +8,8 @@
  *
  * Strangers wrote the log: its texts go out only through weir__safe_put or as JSON strings.
  */
-#ifndef WEIR_SERVER_REPORT_H
-#define WEIR_SERVER_REPORT_H
+#ifndef WEIR_SERVER_REPLAY_REPORT_H
+#define WEIR_SERVER_REPLAY_REPORT_H
 
 #include <stdio.h>
 

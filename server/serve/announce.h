@@ -1,7 +1,7 @@
 /* announce.h -- what the server says to the readers of its terminal or journal, and to its
  * supervisor. */
-#ifndef WEIR_SERVE_ANNOUNCE_H
-#define WEIR_SERVE_ANNOUNCE_H
+#ifndef WEIR_SERVER_SERVE_ANNOUNCE_H
+#define WEIR_SERVER_SERVE_ANNOUNCE_H
 
 #include "server/serve/net/listen.h"
 #include "server/serve/serve.h"

@@ -1,7 +1,7 @@
 /* fleet.h -- this server as a node of a fleet (--fleet): its agent, the fleet's rules, and what is
  * told about them. */
-#ifndef WEIR_SERVE_FLEET_H
-#define WEIR_SERVE_FLEET_H
+#ifndef WEIR_SERVER_SERVE_FLEET_H
+#define WEIR_SERVER_SERVE_FLEET_H
 
 #include "server/serve/serve.h"
 

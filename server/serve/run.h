@@ -1,6 +1,6 @@
 /* run.h -- the server as `weir serve` starts it. */
-#ifndef WEIR_SERVE_RUN_H
-#define WEIR_SERVE_RUN_H
+#ifndef WEIR_SERVER_SERVE_RUN_H
+#define WEIR_SERVER_SERVE_RUN_H
 
 #include "server/serve/settings/settings.h"
 

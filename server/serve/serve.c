@@ -28,7 +28,7 @@
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
 #include "server/serve/decide/reservations.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/run.h"
 #include "server/serve/events/event-log.h"
 #include "server/serve/net/pass-connections.h"

@@ -13,8 +13,8 @@
  * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made
  * (decide.c), answers are gathered in loop->out and leave in one write.
  */
-#ifndef WEIR_SERVE_H
-#define WEIR_SERVE_H
+#ifndef WEIR_SERVER_SERVE_SERVE_H
+#define WEIR_SERVER_SERVE_SERVE_H
 
 #include <pthread.h>
 #include <uv.h>
@@ -176,7 +176,7 @@ static inline weir_time weir__loop_now(struct weir__loop *loop)
     return loop->now;
 }
 
-/* A client as the pools count it: fair-use.h; zeros: nobody in particular. */
+/* A client as the pools count it: fair-use-per-client.h; zeros: nobody in particular. */
 struct weir__fair_user {
     uint16_t address, connection;
 };

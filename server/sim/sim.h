@@ -14,8 +14,8 @@
  * client's dice (when it comes, how much work it brings) do not depend on the controller, so
  * controllers are compared on the same traffic.
  */
-#ifndef WEIR_SERVER_SIM_H
-#define WEIR_SERVER_SIM_H
+#ifndef WEIR_SERVER_SIM_SIM_H
+#define WEIR_SERVER_SIM_SIM_H
 
 #include <stdio.h>
 

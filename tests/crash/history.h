@@ -6,8 +6,8 @@
  *     model_deed    a deed on the model
  *     is_explained  whether there is such an order
  */
-#ifndef WEIR_TESTS_HISTORY_H
-#define WEIR_TESTS_HISTORY_H
+#ifndef WEIR_TESTS_CRASH_HISTORY_H
+#define WEIR_TESTS_CRASH_HISTORY_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* leftovers.h -- what nobody may leave behind in a table: pins, hands, blocks that nobody has or
  * that two have, keys with two slots.  Of several complaints the first is kept. */
-#ifndef WEIR_TESTS_LEFTOVERS_H
-#define WEIR_TESTS_LEFTOVERS_H
+#ifndef WEIR_TESTS_CRASH_LEFTOVERS_H
+#define WEIR_TESTS_CRASH_LEFTOVERS_H
 
 #include <inttypes.h>
 

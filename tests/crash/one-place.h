@@ -1,7 +1,7 @@
 /* one-place.h -- a process is stopped wherever it is with what it does to a name, in a table that
  * has one place for limiters and one for guards.  For stop-drop.c and stop-join.c. */
-#ifndef WEIR_TESTS_ONE_PLACE_H
-#define WEIR_TESTS_ONE_PLACE_H
+#ifndef WEIR_TESTS_CRASH_ONE_PLACE_H
+#define WEIR_TESTS_CRASH_ONE_PLACE_H
 
 #include <stdio.h>
 

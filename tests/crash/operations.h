@@ -1,7 +1,7 @@
 /* operations.h -- what is done to a table when processes are stopped: the operations of victims,
  * the scripts of others, the tables that they begin with. */
-#ifndef WEIR_TESTS_OPERATIONS_H
-#define WEIR_TESTS_OPERATIONS_H
+#ifndef WEIR_TESTS_CRASH_OPERATIONS_H
+#define WEIR_TESTS_CRASH_OPERATIONS_H
 
 #include "crash/history.h"
 #include "random.h"

@@ -8,8 +8,8 @@
  * instruction that the path meets there for the first time.  The child runs into a breakpoint on
  * it, and steps from there.
  */
-#ifndef WEIR_TESTS_STEPPING_H
-#define WEIR_TESTS_STEPPING_H
+#ifndef WEIR_TESTS_CRASH_STEPPING_H
+#define WEIR_TESTS_CRASH_STEPPING_H
 
 #include <errno.h>
 #include <signal.h>

@@ -297,7 +297,8 @@ def is_quiet(asks):
 
 def tell(redis, begun, heard, *notes, knew=None):
     """Asks the script itself; returns begun, last, heard, lost, and the notes by their names."""
-    text = open(os.path.join(os.path.dirname(__file__), "../../cluster/fleet/notes.lua")).read()
+    script = "../../cluster/fleet/bans-and-resets.lua"
+    text = open(os.path.join(os.path.dirname(__file__), script)).read()
     words = [word for note in notes for word in note]
     answer = redis.ok("EVAL", text, 3, NOTES, NOTES + ":order", NOTES + ":ends", begun, heard,
                       heard if knew is None else knew, 256, *words)

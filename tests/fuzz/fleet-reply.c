@@ -8,7 +8,7 @@
 #include "cluster/fleet/lock.h"
 #include "cluster/fleet/member-shares.h"
 #include "cluster/fleet/node-reports.h"
-#include "cluster/fleet/notes.h"
+#include "cluster/fleet/bans-and-resets.h"
 
 enum { REPLY_MAX = 4096 };
 

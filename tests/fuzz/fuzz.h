@@ -1,6 +1,6 @@
 /* fuzz.h -- the head of every fuzzer. */
-#ifndef WEIR_FUZZ_H
-#define WEIR_FUZZ_H
+#ifndef WEIR_TESTS_FUZZ_FUZZ_H
+#define WEIR_TESTS_FUZZ_FUZZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * The first byte of the input says how: its lower half is how the rest is cut (0: not at all, 1:
  * byte by byte), its upper half the role.
  */
-#ifndef WEIR_TESTS_SESSION_H
-#define WEIR_TESTS_SESSION_H
+#ifndef WEIR_TESTS_FUZZ_SESSION_H
+#define WEIR_TESTS_FUZZ_SESSION_H
 
 #include "fuzz/fuzz.h"
 

@@ -17,6 +17,7 @@
 #include "algo/purse.h"
 #include "engine/engine.h"
 #include "engine/fleet.h"
+#include "table/purses.h"
 #include "random-rules.h"
 
 enum { RULES = 6, LIMITS = 2, KEYS = 3, STEPS = 400, PARTS = 5, STATE = 1024 };

@@ -1,5 +1,5 @@
 /* fleet-centre.c -- editors and nodes, one document in a Redis, and a network that does what it
- * can: a simulation of centre.c by virtual time.
+ * can: a simulation of rules-follower.c by virtual time.
  *
  *     property-fleet-centre FIRST_SEED RUNS
  *
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/rules-follower.h"
 #include "fleet-agenda.h"
 #include "rounds.h"
 

@@ -299,7 +299,7 @@ int main(int argc, char **argv)
         stop(error.text);
     load(weir__lua_lock, lock_sha);
     load(weir__lua_member_shares, members_sha);
-    load(weir__lua_notes, notes_sha);
+    load(weir__lua_bans_and_resets, notes_sha);
     uint64_t rounds = play_rounds(argc, argv, 50, walk);
     redis_server_stop(&server);
     weir__buffer_free(&out);

@@ -1,7 +1,7 @@
 /* invent.h -- rule sets made up at random, as a model for plain.h and as YAML for the engine;
  * tests/property/rules.c plays with them. */
-#ifndef WEIR_TESTS_INVENT_H
-#define WEIR_TESTS_INVENT_H
+#ifndef WEIR_TESTS_PROPERTY_INVENT_H
+#define WEIR_TESTS_PROPERTY_INVENT_H
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* laws-key.h -- a random limit of one algorithm, and a key under it whose history is known. */
-#ifndef WEIR_TESTS_LAWS_KEY_H
-#define WEIR_TESTS_LAWS_KEY_H
+#ifndef WEIR_TESTS_PROPERTY_LAWS_KEY_H
+#define WEIR_TESTS_PROPERTY_LAWS_KEY_H
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* laws-models.h -- the plainest model of each algorithm: what it would grant must be granted. */
-#ifndef WEIR_TESTS_LAWS_MODELS_H
-#define WEIR_TESTS_LAWS_MODELS_H
+#ifndef WEIR_TESTS_PROPERTY_LAWS_MODELS_H
+#define WEIR_TESTS_PROPERTY_LAWS_MODELS_H
 
 #include "laws-key.h"
 

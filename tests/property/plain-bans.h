@@ -1,6 +1,6 @@
 /* plain-bans.h -- bans, and forgetting everything. */
-#ifndef WEIR_TESTS_PLAIN_BANS_H
-#define WEIR_TESTS_PLAIN_BANS_H
+#ifndef WEIR_TESTS_PROPERTY_PLAIN_BANS_H
+#define WEIR_TESTS_PROPERTY_PLAIN_BANS_H
 
 #include "plain-keys.h"
 #include "plain-states.h"

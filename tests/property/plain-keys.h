@@ -1,6 +1,6 @@
 /* plain-keys.h -- the key that a request has under a rule. */
-#ifndef WEIR_TESTS_PLAIN_KEYS_H
-#define WEIR_TESTS_PLAIN_KEYS_H
+#ifndef WEIR_TESTS_PROPERTY_PLAIN_KEYS_H
+#define WEIR_TESTS_PROPERTY_PLAIN_KEYS_H
 
 #include "plain-match.h"
 

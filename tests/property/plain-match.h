@@ -1,6 +1,6 @@
 /* plain-match.h -- which requests a rule is for, as plainly as possible. */
-#ifndef WEIR_TESTS_PLAIN_MATCH_H
-#define WEIR_TESTS_PLAIN_MATCH_H
+#ifndef WEIR_TESTS_PROPERTY_PLAIN_MATCH_H
+#define WEIR_TESTS_PROPERTY_PLAIN_MATCH_H
 
 #include "plain-types.h"
 

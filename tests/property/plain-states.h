@@ -1,6 +1,6 @@
 /* plain-states.h -- limits at work, and the states of their keys, found by a string. */
-#ifndef WEIR_TESTS_PLAIN_STATES_H
-#define WEIR_TESTS_PLAIN_STATES_H
+#ifndef WEIR_TESTS_PROPERTY_PLAIN_STATES_H
+#define WEIR_TESTS_PROPERTY_PLAIN_STATES_H
 
 #include "plain-types.h"
 

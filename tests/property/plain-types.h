@@ -1,6 +1,6 @@
 /* plain-types.h -- rules, lists and requests as the plain model has them. */
-#ifndef WEIR_TESTS_PLAIN_TYPES_H
-#define WEIR_TESTS_PLAIN_TYPES_H
+#ifndef WEIR_TESTS_PROPERTY_PLAIN_TYPES_H
+#define WEIR_TESTS_PROPERTY_PLAIN_TYPES_H
 
 #include <ctype.h>
 #include <arpa/inet.h>

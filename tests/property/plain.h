@@ -6,8 +6,8 @@
  * shortest code that can, states are found by a string.  Only the steps are the library's own
  * (weir_step), because those have tests of their own.
  */
-#ifndef WEIR_TESTS_PLAIN_H
-#define WEIR_TESTS_PLAIN_H
+#ifndef WEIR_TESTS_PROPERTY_PLAIN_H
+#define WEIR_TESTS_PROPERTY_PLAIN_H
 
 #include "plain-bans.h"
 #include "weir-admin.h"

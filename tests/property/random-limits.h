@@ -1,6 +1,6 @@
 /* random-limits.h -- limits of every algorithm as texts: usual ones, and the widest. */
-#ifndef WEIR_TESTS_RANDOM_LIMITS_H
-#define WEIR_TESTS_RANDOM_LIMITS_H
+#ifndef WEIR_TESTS_PROPERTY_RANDOM_LIMITS_H
+#define WEIR_TESTS_PROPERTY_RANDOM_LIMITS_H
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* random-rules.h -- the text of a random rule set, and the end of a round that breaks a law. */
-#ifndef WEIR_TESTS_RANDOM_RULES_H
-#define WEIR_TESTS_RANDOM_RULES_H
+#ifndef WEIR_TESTS_PROPERTY_RANDOM_RULES_H
+#define WEIR_TESTS_PROPERTY_RANDOM_RULES_H
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* rules-changes.h -- between requests: rules, lists, modes and bans are changed, here and there. */
-#ifndef WEIR_TESTS_RULES_CHANGES_H
-#define WEIR_TESTS_RULES_CHANGES_H
+#ifndef WEIR_TESTS_PROPERTY_RULES_CHANGES_H
+#define WEIR_TESTS_PROPERTY_RULES_CHANGES_H
 
 #include "rules-played.h"
 

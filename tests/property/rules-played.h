@@ -1,6 +1,6 @@
 /* rules-played.h -- twin engines, and random requests to them and to the plain model. */
-#ifndef WEIR_TESTS_RULES_PLAYED_H
-#define WEIR_TESTS_RULES_PLAYED_H
+#ifndef WEIR_TESTS_PROPERTY_RULES_PLAYED_H
+#define WEIR_TESTS_PROPERTY_RULES_PLAYED_H
 
 #include "invent.h"
 

@@ -1,6 +1,6 @@
 /* fleet-inside.h -- between the files of the fleet on virtual time. */
-#ifndef WEIR_TESTS_FLEET_INSIDE_H
-#define WEIR_TESTS_FLEET_INSIDE_H
+#ifndef WEIR_TESTS_SIM_FLEET_INSIDE_H
+#define WEIR_TESTS_SIM_FLEET_INSIDE_H
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* fleet-laws.h -- what must hold of a fleet, whatever happens: never more than the bound; and
  * stories by the dice. */
-#ifndef WEIR_TESTS_FLEET_LAWS_H
-#define WEIR_TESTS_FLEET_LAWS_H
+#ifndef WEIR_TESTS_SIM_FLEET_LAWS_H
+#define WEIR_TESTS_SIM_FLEET_LAWS_H
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@
 #include "fleet-notes-model.h"
 #include "rounds.h"
 #include "table/bans.h"
-#include "table/purses.h"
+#include "table/agent-lease.h"
 
 #define MS    WEIR_MILLISECOND
 #define S     WEIR_SECOND

@@ -1,7 +1,7 @@
 /* fleet-parts.h -- the members of a simulated fleet: beats that take no time, and the parts that
  * they grant by demand. */
-#ifndef WEIR_TESTS_FLEET_PARTS_H
-#define WEIR_TESTS_FLEET_PARTS_H
+#ifndef WEIR_TESTS_SIM_FLEET_PARTS_H
+#define WEIR_TESTS_SIM_FLEET_PARTS_H
 
 #include "sim/fleet-world.h"
 

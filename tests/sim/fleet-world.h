@@ -6,8 +6,8 @@
  * everything, so that a run can be had again, and a story that breaks a law can be made shorter
  * while it still does.
  */
-#ifndef WEIR_TESTS_FLEET_WORLD_H
-#define WEIR_TESTS_FLEET_WORLD_H
+#ifndef WEIR_TESTS_SIM_FLEET_WORLD_H
+#define WEIR_TESTS_SIM_FLEET_WORLD_H
 
 #include "cluster/fleet/fleet.h"
 #include "algo/share.h"

@@ -1,7 +1,7 @@
 /* trial.h -- what the simulated tests share: scenarios by name or from a text, and what came of a
  * trial. */
-#ifndef WEIR_TESTS_TRIAL_H
-#define WEIR_TESTS_TRIAL_H
+#ifndef WEIR_TESTS_SIM_TRIAL_H
+#define WEIR_TESTS_SIM_TRIAL_H
 
 #include "unit/test.h"
 

@@ -10,6 +10,7 @@ The libraries are libweir and libweir-redis.
                and lib/algo, cluster/agent all of lib, redis-module uses cluster;
                examples, nginx and bindings see only the public headers
                server and wire include only those headers of lib that are listed here
+    guards     a header's include guard is its path: WEIR_TABLE_BANS_H for lib/table/bans.h
     clock      is read in lib/base/clock.c and nowhere else
     numbers    no floating point in lib/algo, lib/table, cluster/account, cluster/fleet and
                redis-module
@@ -224,6 +225,13 @@ def check_includes(path, text, files):
     return violations
 
 
+def check_include_guard(path, text):
+    name = re.sub(r"^(lib|include)/(weir\b-?)?", "", path)
+    guard = re.sub(r"\W+", "_", "WEIR_" + name).upper().replace("__", "_")
+    right = "\n#ifndef %s\n#define %s\n" % (guard, guard) in text
+    return [] if right else [(path, 1, "the include guard is not " + guard)]
+
+
 def check_clock(path, text):
     what = "'%s' reads or waits for a clock; only " + CLOCK_FILE + " may"
     return (find(path, blank(text, True), CLOCK_CALL, what) + find(path, blank(text, False),
@@ -247,6 +255,8 @@ def check_sources(report, root, files):
             report.check(check_includes(path, text, known))
         elif path.startswith(("lib/", "server/")):
             report.check([(path, 1, "%s is no room: see docs/architecture.md" % room_of(path))])
+        if path.endswith(".h"):
+            report.check(check_include_guard(path, text))
         if path.startswith(TIMELESS) and path != CLOCK_FILE:
             report.check(check_clock(path, text))
         if path.startswith(INTEGER):

@@ -1,7 +1,7 @@
 /* bare-server.h -- a server of two loops that do not run: table, engine, events and top lists.  For
  * tests of the parts that count and report. */
-#ifndef WEIR_TESTS_BARE_SERVER_H
-#define WEIR_TESTS_BARE_SERVER_H
+#ifndef WEIR_TESTS_UNIT_BARE_SERVER_H
+#define WEIR_TESTS_UNIT_BARE_SERVER_H
 
 #include "requests.h"
 

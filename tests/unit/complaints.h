@@ -1,6 +1,6 @@
 /* complaints.h -- what a piece of code complains of, on stderr. */
-#ifndef WEIR_TEST_COMPLAINTS_H
-#define WEIR_TEST_COMPLAINTS_H
+#ifndef WEIR_TESTS_UNIT_COMPLAINTS_H
+#define WEIR_TESTS_UNIT_COMPLAINTS_H
 
 #include <stdio.h>
 #include <unistd.h>

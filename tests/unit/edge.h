@@ -1,7 +1,7 @@
 /* edge.h -- inputs that end where readable memory ends: a parser that looks one byte too far
  * crashes, in any build. */
-#ifndef WEIR_TESTS_EDGE_H
-#define WEIR_TESTS_EDGE_H
+#ifndef WEIR_TESTS_UNIT_EDGE_H
+#define WEIR_TESTS_UNIT_EDGE_H
 
 #include "unit/test.h"
 

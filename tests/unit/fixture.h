@@ -1,7 +1,7 @@
 /* fixture.h -- shared by the tests of tables: tables and limiters from one line of text, asks, and
  * a folder that goes with the test. */
-#ifndef WEIR_TESTS_FIXTURE_H
-#define WEIR_TESTS_FIXTURE_H
+#ifndef WEIR_TESTS_UNIT_FIXTURE_H
+#define WEIR_TESTS_UNIT_FIXTURE_H
 
 #include "unit/test.h"
 

@@ -1,6 +1,6 @@
 /* guarding.h -- shared by the tests of guards. */
-#ifndef WEIR_TESTS_GUARDING_H
-#define WEIR_TESTS_GUARDING_H
+#ifndef WEIR_TESTS_UNIT_GUARDING_H
+#define WEIR_TESTS_UNIT_GUARDING_H
 
 #include "fixture.h"
 #include "guard/guard.h"

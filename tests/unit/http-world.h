@@ -1,6 +1,6 @@
 /* http-world.h -- the world over HTTP: a request in words, and the parts of an answer. */
-#ifndef WEIR_TESTS_HTTP_WORLD_H
-#define WEIR_TESTS_HTTP_WORLD_H
+#ifndef WEIR_TESTS_UNIT_HTTP_WORLD_H
+#define WEIR_TESTS_UNIT_HTTP_WORLD_H
 
 #include "unit/test.h"
 

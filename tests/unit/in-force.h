@@ -1,6 +1,6 @@
 /* in-force.h -- a server's worth of rules in force: a table, an engine, events, their files. */
-#ifndef WEIR_TESTS_IN_FORCE_H
-#define WEIR_TESTS_IN_FORCE_H
+#ifndef WEIR_TESTS_UNIT_IN_FORCE_H
+#define WEIR_TESTS_UNIT_IN_FORCE_H
 
 #include "unit/fixture.h"
 

@@ -1,7 +1,7 @@
 /* limit-options.h -- each option of a limit, once: whatever copies, compares or stores limits must
  * not lose one.  unit/algo/limit.c tells if an option is missing here. */
-#ifndef WEIR_TESTS_LIMIT_OPTIONS_H
-#define WEIR_TESTS_LIMIT_OPTIONS_H
+#ifndef WEIR_TESTS_UNIT_LIMIT_OPTIONS_H
+#define WEIR_TESTS_UNIT_LIMIT_OPTIONS_H
 
 static const struct {
     const char *name, *without, *with;

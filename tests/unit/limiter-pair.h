@@ -1,7 +1,7 @@
 /* limiter-pair.h -- shared by the tests of limits at work in a table: a table as two processes have
  * it, and limiters that cannot be made. */
-#ifndef WEIR_TESTS_LIMITER_PAIR_H
-#define WEIR_TESTS_LIMITER_PAIR_H
+#ifndef WEIR_TESTS_UNIT_LIMITER_PAIR_H
+#define WEIR_TESTS_UNIT_LIMITER_PAIR_H
 
 #include "unit/fixture.h"
 

@@ -3,8 +3,8 @@
  *
  * Lines lie in memory of exactly their size: reading beyond the end is seen by the sanitizers.
  */
-#ifndef WEIR_TESTS_LOG_LINES_H
-#define WEIR_TESTS_LOG_LINES_H
+#ifndef WEIR_TESTS_UNIT_LOG_LINES_H
+#define WEIR_TESTS_UNIT_LOG_LINES_H
 
 #include "fixture.h"
 

@@ -1,7 +1,7 @@
 /* operator.h -- a server whose verbs are called as an operator would, and its answers: always one
  * strict JSON text. */
-#ifndef WEIR_TESTS_OPERATOR_H
-#define WEIR_TESTS_OPERATOR_H
+#ifndef WEIR_TESTS_UNIT_OPERATOR_H
+#define WEIR_TESTS_UNIT_OPERATOR_H
 
 #include "unit/bare-server.h"
 #include "unit/no-settings.h"

@@ -1,6 +1,6 @@
 /* reading.h -- rule files from one line of text, and the one problem that a wrong one has. */
-#ifndef WEIR_TESTS_READING_H
-#define WEIR_TESTS_READING_H
+#ifndef WEIR_TESTS_UNIT_READING_H
+#define WEIR_TESTS_UNIT_READING_H
 
 #include "fixture.h"
 

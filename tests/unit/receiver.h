@@ -1,7 +1,7 @@
 /* receiver.h -- takes posts on loopback, in the test's own loop, answers them as told, and keeps
  * them. */
-#ifndef WEIR_TESTS_RECEIVER_H
-#define WEIR_TESTS_RECEIVER_H
+#ifndef WEIR_TESTS_UNIT_RECEIVER_H
+#define WEIR_TESTS_UNIT_RECEIVER_H
 
 #include "fixture.h"
 

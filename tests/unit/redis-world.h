@@ -1,7 +1,7 @@
 /* redis-world.h -- a client of Redis with the test as its network: what it sends is read as text,
  * and what Redis answers is said by the test.  Time moves when the test says so. */
-#ifndef WEIR_TESTS_REDIS_WORLD_H
-#define WEIR_TESTS_REDIS_WORLD_H
+#ifndef WEIR_TESTS_UNIT_REDIS_WORLD_H
+#define WEIR_TESTS_UNIT_REDIS_WORLD_H
 
 #include "unit/test.h"
 

@@ -1,7 +1,7 @@
 /* requests.h -- shared by the tests of rules: rule sets from a line or two of YAML, requests from
  * "ip=192.0.2.1 uri=/login", and the rest that a rule has left for one. */
-#ifndef WEIR_TESTS_REQUESTS_H
-#define WEIR_TESTS_REQUESTS_H
+#ifndef WEIR_TESTS_UNIT_REQUESTS_H
+#define WEIR_TESTS_UNIT_REQUESTS_H
 
 #include "fixture.h"
 

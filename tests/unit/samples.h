@@ -1,7 +1,7 @@
 /* samples.h -- shared by the tests of controllers: a controller under test, and samples made by
  * hand. */
-#ifndef WEIR_TESTS_SAMPLES_H
-#define WEIR_TESTS_SAMPLES_H
+#ifndef WEIR_TESTS_UNIT_SAMPLES_H
+#define WEIR_TESTS_UNIT_SAMPLES_H
 
 #include "fixture.h"
 

@@ -1,6 +1,6 @@
 /* tending.h -- shared by the tests of what comes and goes: time passes, and somebody looks. */
-#ifndef WEIR_TESTS_TENDING_H
-#define WEIR_TESTS_TENDING_H
+#ifndef WEIR_TESTS_UNIT_TENDING_H
+#define WEIR_TESTS_UNIT_TENDING_H
 
 #include "unit/fixture.h"
 

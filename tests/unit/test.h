@@ -7,8 +7,8 @@
  *
  * One program has all files of a room.  test.c has main: it runs the tests in the order written.
  */
-#ifndef WEIR_UNIT_TEST_H
-#define WEIR_UNIT_TEST_H
+#ifndef WEIR_TESTS_UNIT_TEST_H
+#define WEIR_TESTS_UNIT_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>

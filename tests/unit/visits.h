@@ -1,6 +1,6 @@
 /* visits.h -- shared by the tests of guards that stand in rules: requests that enter and leave. */
-#ifndef WEIR_TESTS_VISITS_H
-#define WEIR_TESTS_VISITS_H
+#ifndef WEIR_TESTS_UNIT_VISITS_H
+#define WEIR_TESTS_UNIT_VISITS_H
 
 #include "unit/requests.h"
 

@@ -1,6 +1,6 @@
 /* waiting.h -- shared by the tests of waiting: a clock that jumps, a guard and its queue. */
-#ifndef WEIR_TESTS_WAITING_H
-#define WEIR_TESTS_WAITING_H
+#ifndef WEIR_TESTS_UNIT_WAITING_H
+#define WEIR_TESTS_UNIT_WAITING_H
 
 #include "unit/fixture.h"
 #include "weir-queue.h"

@@ -5,8 +5,8 @@
  * soon as the protocol lets go of the connection, and ticks when the clock is set.  For unit tests
  * and fuzzers: a broken law ends the program.
  */
-#ifndef WEIR_TESTS_WORLD_H
-#define WEIR_TESTS_WORLD_H
+#ifndef WEIR_TESTS_UNIT_WORLD_H
+#define WEIR_TESTS_UNIT_WORLD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* admin.h -- the operator's verbs.  Each runs on a thread of its own: it reads and writes files, or
  * may wait for a change of rules. */
-#ifndef WEIR_SERVE_ADMIN_H
-#define WEIR_SERVE_ADMIN_H
+#ifndef WEIR_SERVER_SERVE_ADMIN_ADMIN_H
+#define WEIR_SERVER_SERVE_ADMIN_ADMIN_H
 
 #include "base/base.h"
 #include "server/serve/verbs/verbs.h"

@@ -9,13 +9,13 @@
  * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
  * 300/1m" are one.  Each change leaves a few hundred bytes, so there are at most
  * WEIR__ADHOC_CHANGES at once and one a second after that, and no client may have all of them: it
- * has a share (fair-use.h).  Beyond that a limit is not changed, and asks are decided by the one
- * that its name has, until changes are allowed again.
+ * has a share (fair-use-per-client.h).  Beyond that a limit is not changed, and asks are decided by
+ * the one that its name has, until changes are allowed again.
  */
-#ifndef WEIR_SERVE_ADHOC_H
-#define WEIR_SERVE_ADHOC_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_ADHOC_H
+#define WEIR_SERVER_SERVE_DECIDE_ADHOC_H
 
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 
 #define WEIR__ADHOC_CHANGES 1000 /* of all names together */
 

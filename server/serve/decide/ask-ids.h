@@ -4,11 +4,11 @@
  * Memory is fixed; when it is full the oldest answer goes, and a retry of its ask is charged again.
  * An id is kept as 128 bits of a keyed hash.
  */
-#ifndef WEIR_SERVE_ASK_IDS_H
-#define WEIR_SERVE_ASK_IDS_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_ASK_IDS_H
+#define WEIR_SERVER_SERVE_DECIDE_ASK_IDS_H
 
 #include "server/serve/decide/decide.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 
 #define WEIR__ASK_ID_MAX 128 /* bytes of an ask id */
 

@@ -4,8 +4,8 @@
  * BOUND are also remembered here, and given back (ignored: nothing is learnt from it) when their
  * connection closes: for clients that hold one connection for as long as they work.
  */
-#ifndef WEIR_SERVE_BOUND_PERMITS_H
-#define WEIR_SERVE_BOUND_PERMITS_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_BOUND_PERMITS_H
+#define WEIR_SERVER_SERVE_DECIDE_BOUND_PERMITS_H
 
 #include "server/serve/decide/enter.h"
 

@@ -1,7 +1,7 @@
 /* decide-verbs.h -- the deciding verbs: from the values of a call to an ask, the same at every
  * door. */
-#ifndef WEIR_SERVE_DECIDE_VERBS_H
-#define WEIR_SERVE_DECIDE_VERBS_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_DECIDE_VERBS_H
+#define WEIR_SERVER_SERVE_DECIDE_DECIDE_VERBS_H
 
 #include "server/serve/verbs/verbs.h"
 

@@ -1,7 +1,7 @@
 /* decide.h -- deciding, the same for every protocol: a request by the rules, a key by a limit that
  * comes with the ask. */
-#ifndef WEIR_SERVE_DECIDE_H
-#define WEIR_SERVE_DECIDE_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_DECIDE_H
+#define WEIR_SERVER_SERVE_DECIDE_DECIDE_H
 
 #include "server/serve/decide/reservations.h"
 #include "server/serve/serve.h"

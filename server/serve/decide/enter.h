@@ -3,8 +3,8 @@
  * A permit that a client has is bound to time alone: the lease of its guard.  It is not the
  * server's, which may end before the client does.
  */
-#ifndef WEIR_SERVE_ENTER_H
-#define WEIR_SERVE_ENTER_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_ENTER_H
+#define WEIR_SERVER_SERVE_DECIDE_ENTER_H
 
 #include "base/arena.h"
 #include "engine/engine.h"

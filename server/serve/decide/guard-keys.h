@@ -4,8 +4,8 @@
  * text of the key that it has let in there last.  Permits that another process has let in, or a
  * predecessor of this one, have no name here.
  */
-#ifndef WEIR_SERVE_GUARD_KEYS_H
-#define WEIR_SERVE_GUARD_KEYS_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_GUARD_KEYS_H
+#define WEIR_SERVER_SERVE_DECIDE_GUARD_KEYS_H
 
 #include "server/base/buffer.h"
 #include "weir.h"

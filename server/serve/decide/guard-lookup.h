@@ -1,7 +1,7 @@
 /* guard-lookup.h -- the guards of the table, as the server has met them: looking one up takes no
  * lock. */
-#ifndef WEIR_SERVE_GUARD_LOOKUP_H
-#define WEIR_SERVE_GUARD_LOOKUP_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_GUARD_LOOKUP_H
+#define WEIR_SERVER_SERVE_DECIDE_GUARD_LOOKUP_H
 
 #include "server/serve/decide/guards-json.h"
 #include "server/serve/events/events.h"

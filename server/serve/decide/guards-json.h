@@ -1,6 +1,6 @@
 /* guards-json.h -- a guard in JSON and in words, as servers and `weir guards --table` show it. */
-#ifndef WEIR_SERVER_GUARDS_JSON_H
-#define WEIR_SERVER_GUARDS_JSON_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_GUARDS_JSON_H
+#define WEIR_SERVER_SERVE_DECIDE_GUARDS_JSON_H
 
 #include "server/serve/decide/guard-keys.h"
 

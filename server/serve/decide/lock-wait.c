@@ -9,7 +9,7 @@
 #include "cluster/agent/operators.h"
 #include "cluster/fleet/lock-send.h"
 #include "cluster/redis/trouble.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/fleet.h"
 #include "server/serve/net/mailbox.h"
 #include "server/serve/net/peer.h"

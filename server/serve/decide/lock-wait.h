@@ -4,8 +4,8 @@
  * Redis again and again until it has the lock or its time is over.  A client that has hung up
  * leaves the line; if it was granted the lock just then, that goes back at once.
  */
-#ifndef WEIR_SERVE_LOCK_WAIT_H
-#define WEIR_SERVE_LOCK_WAIT_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_LOCK_WAIT_H
+#define WEIR_SERVER_SERVE_DECIDE_LOCK_WAIT_H
 
 #include "server/serve/verbs/verbs.h"
 

@@ -11,8 +11,8 @@
  * The key comes from the table's secrets: so a token is good for the next server on the same table
  * file, and for none on another.  The server keeps nothing of it.
  */
-#ifndef WEIR_SERVE_PERMIT_TOKEN_H
-#define WEIR_SERVE_PERMIT_TOKEN_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_PERMIT_TOKEN_H
+#define WEIR_SERVER_SERVE_DECIDE_PERMIT_TOKEN_H
 
 #include "base/hash.h"
 #include "weir.h"

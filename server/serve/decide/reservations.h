@@ -4,10 +4,10 @@
  * At most WEIR__RESERVATIONS_MAX at a time, in this process only: after a restart their ids are
  * unknown, and as with those that expire the estimate stands.
  */
-#ifndef WEIR_SERVE_RESERVATIONS_H
-#define WEIR_SERVE_RESERVATIONS_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_RESERVATIONS_H
+#define WEIR_SERVER_SERVE_DECIDE_RESERVATIONS_H
 
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 
 #define WEIR__RESERVATIONS_MAX        131072
 #define WEIR__RESERVATION_LIFETIME_MS 60000 /* unless the ask says another */

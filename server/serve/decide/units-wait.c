@@ -6,7 +6,7 @@
 
 #include "cluster/agent/asks.h"
 #include "server/serve/decide/ask-ids.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/net/mailbox.h"
 
 /* A check that waits. */

@@ -3,8 +3,8 @@
  *
  * Meanwhile their connection is held, so its other requests are answered in their order.
  */
-#ifndef WEIR_SERVE_UNITS_WAIT_H
-#define WEIR_SERVE_UNITS_WAIT_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_UNITS_WAIT_H
+#define WEIR_SERVER_SERVE_DECIDE_UNITS_WAIT_H
 
 #include "server/serve/decide/enter.h"
 

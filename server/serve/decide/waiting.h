@@ -11,8 +11,8 @@
  * another process; and every 5 ms by each loop that has somebody waiting: the process that should
  * ring may have been killed.  A waiter whose turn has come goes to its own loop, which answers.
  */
-#ifndef WEIR_SERVE_WAITING_H
-#define WEIR_SERVE_WAITING_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_WAITING_H
+#define WEIR_SERVER_SERVE_DECIDE_WAITING_H
 
 #include "server/serve/decide/enter.h"
 

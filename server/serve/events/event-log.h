@@ -1,7 +1,7 @@
 /* event-log.h -- where events go by themselves: a file of JSON lines, and a webhook.  Both on the
  * main thread's loop. */
-#ifndef WEIR_SERVE_EVENT_LOG_H
-#define WEIR_SERVE_EVENT_LOG_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_EVENT_LOG_H
+#define WEIR_SERVER_SERVE_EVENTS_EVENT_LOG_H
 
 #include <uv.h>
 

@@ -1,7 +1,7 @@
 /* events-from-counts.h -- makes events of counters: when a rule begins to refuse and when it ends,
  * bans that are over, a table that is full. */
-#ifndef WEIR_SERVE_EVENTS_FROM_COUNTS_H
-#define WEIR_SERVE_EVENTS_FROM_COUNTS_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_EVENTS_FROM_COUNTS_H
+#define WEIR_SERVER_SERVE_EVENTS_EVENTS_FROM_COUNTS_H
 
 #include "server/serve/events/events.h"
 #include "weir.h"

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/sketch.h"
 #include "server/base/safe-text.h"
 
 static const struct {

@@ -7,8 +7,8 @@
  * told, and asks for those behind it. Listeners: the log and the webhook (event-log.c), connections
  * that have subscribed.  Anybody may emit, from any thread; nobody waits.
  */
-#ifndef WEIR_SERVE_EVENTS_H
-#define WEIR_SERVE_EVENTS_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_EVENTS_H
+#define WEIR_SERVER_SERVE_EVENTS_EVENTS_H
 
 #include "server/base/buffer.h"
 #include "weir.h"

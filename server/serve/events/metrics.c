@@ -10,7 +10,7 @@
  */
 #include "server/serve/decide/ask-ids.h"
 #include "server/serve/decide/guards-json.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/events/metrics.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
  * Every loop has counters of its own, which only its thread writes (relaxed stores) and anybody may
  * read; they are added up for each scrape.
  */
-#ifndef WEIR_SERVE_METRICS_H
-#define WEIR_SERVE_METRICS_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_METRICS_H
+#define WEIR_SERVER_SERVE_EVENTS_METRICS_H
 
 #include "server/base/buffer.h"
 #include "weir.h"

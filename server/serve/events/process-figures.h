@@ -1,6 +1,6 @@
 /* process-figures.h -- what this process uses, for its metrics. */
-#ifndef WEIR_SERVE_PROCESS_FIGURES_H
-#define WEIR_SERVE_PROCESS_FIGURES_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_PROCESS_FIGURES_H
+#define WEIR_SERVER_SERVE_EVENTS_PROCESS_FIGURES_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* top-keys.c -- the keys refused most in the last ten to twenty minutes, in fixed memory.
  *
- * Every loop has a sketch of its own (Space-Saving, sketch.h), under a lock that it only ever
- * tries: a refusal that comes while somebody reads is counted as missed, so that a list costs a few
- * refusals and never a wait.  A period of ten minutes is counted; when it is over it is kept for
- * reading while the next one is, and then forgotten.  Lists add both up.
+ * Every loop has a sketch of its own (Space-Saving, heavy-hitters.h), under a lock that it only
+ * ever tries: a refusal that comes while somebody reads is counted as missed, so that a list costs
+ * a few refusals and never a wait.  A period of ten minutes is counted; when it is over it is kept
+ * for reading while the next one is, and then forgotten.  Lists add both up.
  *
  * Why not halve the counts instead: a sketch whose errors are halved with its counts still has old
  * keys in its places; one that begins anew has room for new ones.
@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/sketch.h"
+#include "server/base/count-distinct.h"
+#include "server/base/heavy-hitters.h"
 
 enum { SEPARATOR = '\x1f', KEYS_MOST = 1000000 };
 

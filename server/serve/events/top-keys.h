@@ -2,8 +2,8 @@
  *
  * Every loop counts for itself; a reader gets the sum.
  */
-#ifndef WEIR_SERVE_TOP_KEYS_H
-#define WEIR_SERVE_TOP_KEYS_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_TOP_KEYS_H
+#define WEIR_SERVER_SERVE_EVENTS_TOP_KEYS_H
 
 #include "server/base/buffer.h"
 #include "weir.h"

@@ -3,8 +3,8 @@
  * A connection of its own each time: deliveries are rare, and one that was kept open would mostly
  * have been closed by the other side.
  */
-#ifndef WEIR_SERVE_WEBHOOK_POST_H
-#define WEIR_SERVE_WEBHOOK_POST_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_WEBHOOK_POST_H
+#define WEIR_SERVER_SERVE_EVENTS_WEBHOOK_POST_H
 
 #include <uv.h>
 

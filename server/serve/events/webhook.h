@@ -6,8 +6,8 @@
  *     4xx but for 408 and 429  not wanted: dropped, and counted
  *     everything else          tried again, after pauses of 1 s to 60 s that double
  */
-#ifndef WEIR_SERVE_WEBHOOK_H
-#define WEIR_SERVE_WEBHOOK_H
+#ifndef WEIR_SERVER_SERVE_EVENTS_WEBHOOK_H
+#define WEIR_SERVER_SERVE_EVENTS_WEBHOOK_H
 
 #include <uv.h>
 

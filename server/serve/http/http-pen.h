@@ -1,6 +1,6 @@
 /* http-pen.h -- how answers are written: bytes behind each other. */
-#ifndef WEIR_SERVE_HTTP_PEN_H
-#define WEIR_SERVE_HTTP_PEN_H
+#ifndef WEIR_SERVER_SERVE_HTTP_HTTP_PEN_H
+#define WEIR_SERVER_SERVE_HTTP_HTTP_PEN_H
 
 #include <string.h>
 

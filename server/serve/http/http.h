@@ -12,8 +12,8 @@
  *     http-answer.c           heads and bodies, and problems that are no refusals
  *     http-answer-decision.c  decisions as answers
  */
-#ifndef WEIR_SERVE_HTTP_H
-#define WEIR_SERVE_HTTP_H
+#ifndef WEIR_SERVER_SERVE_HTTP_HTTP_H
+#define WEIR_SERVER_SERVE_HTTP_HTTP_H
 
 #include "server/serve/verbs/verbs.h"
 #include "wire/http1.h"

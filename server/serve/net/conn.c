@@ -17,7 +17,7 @@
 #include "server/serve/decide/bound-permits.h"
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/lock-wait.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/decide/waiting.h"
 
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */

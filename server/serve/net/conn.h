@@ -1,6 +1,6 @@
 /* conn.h -- a connection, as its loop uses it. */
-#ifndef WEIR_SERVE_CONN_H
-#define WEIR_SERVE_CONN_H
+#ifndef WEIR_SERVER_SERVE_NET_CONN_H
+#define WEIR_SERVER_SERVE_NET_CONN_H
 
 #include "server/serve/serve.h"
 

@@ -1,6 +1,6 @@
 /* listen-private.h -- shared by listen.c and inherited-sockets.c. */
-#ifndef WEIR_SERVE_LISTEN_PRIVATE_H
-#define WEIR_SERVE_LISTEN_PRIVATE_H
+#ifndef WEIR_SERVER_SERVE_NET_LISTEN_PRIVATE_H
+#define WEIR_SERVER_SERVE_NET_LISTEN_PRIVATE_H
 
 #include <netinet/in.h>
 #include <sys/socket.h>

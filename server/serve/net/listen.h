@@ -8,8 +8,8 @@
  * is their number, from 3 on, LISTEN_FDNAMES their doors, "resp" or "http"; with "-own" behind it,
  * a unix socket's file is removed in the end.  A door that inherits sockets opens no others.
  */
-#ifndef WEIR_SERVE_LISTEN_H
-#define WEIR_SERVE_LISTEN_H
+#ifndef WEIR_SERVER_SERVE_NET_LISTEN_H
+#define WEIR_SERVER_SERVE_NET_LISTEN_H
 
 #include "server/serve/serve.h"
 

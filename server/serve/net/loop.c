@@ -19,7 +19,7 @@
 #include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
 #include "server/serve/decide/adhoc.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/decide/units-wait.h"
 #include "server/serve/decide/lock-wait.h"
 #include "server/serve/decide/waiting.h"

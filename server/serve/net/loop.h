@@ -1,6 +1,6 @@
 /* loop.h -- a thread that serves. */
-#ifndef WEIR_SERVE_LOOP_H
-#define WEIR_SERVE_LOOP_H
+#ifndef WEIR_SERVER_SERVE_NET_LOOP_H
+#define WEIR_SERVER_SERVE_NET_LOOP_H
 
 #include "server/serve/serve.h"
 

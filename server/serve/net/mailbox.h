@@ -2,8 +2,8 @@
  *
  * A loop does not end while a letter is expected.
  */
-#ifndef WEIR_SERVE_MAILBOX_H
-#define WEIR_SERVE_MAILBOX_H
+#ifndef WEIR_SERVER_SERVE_NET_MAILBOX_H
+#define WEIR_SERVER_SERVE_NET_MAILBOX_H
 
 #include "server/serve/serve.h"
 

@@ -10,8 +10,8 @@
  * TLS connections, subscribers and those with bound permits have a state that cannot be passed:
  * they end by themselves, or when the drain does.
  */
-#ifndef WEIR_SERVE_PASS_CONNECTIONS_H
-#define WEIR_SERVE_PASS_CONNECTIONS_H
+#ifndef WEIR_SERVER_SERVE_NET_PASS_CONNECTIONS_H
+#define WEIR_SERVER_SERVE_NET_PASS_CONNECTIONS_H
 
 #include "server/serve/serve.h"
 

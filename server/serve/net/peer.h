@@ -1,7 +1,7 @@
 /* peer.h -- the client behind an address: for IPv4 the host, for IPv6 its /64; all unix sockets are
  * one. */
-#ifndef WEIR_SERVE_PEER_H
-#define WEIR_SERVE_PEER_H
+#ifndef WEIR_SERVER_SERVE_NET_PEER_H
+#define WEIR_SERVER_SERVE_NET_PEER_H
 
 #include <stdbool.h>
 

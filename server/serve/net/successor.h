@@ -1,7 +1,7 @@
 /* successor.h -- a new process takes the sockets of this one, so that no client is refused
  * meanwhile. */
-#ifndef WEIR_SERVE_SUCCESSOR_H
-#define WEIR_SERVE_SUCCESSOR_H
+#ifndef WEIR_SERVER_SERVE_NET_SUCCESSOR_H
+#define WEIR_SERVER_SERVE_NET_SUCCESSOR_H
 
 #include "server/serve/net/listen.h"
 

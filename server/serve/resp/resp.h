@@ -1,7 +1,7 @@
 /* resp.h -- shared by the files of the RESP protocol: a command as it came, and how replies are
  * written. */
-#ifndef WEIR_SERVE_RESP_H
-#define WEIR_SERVE_RESP_H
+#ifndef WEIR_SERVER_SERVE_RESP_RESP_H
+#define WEIR_SERVER_SERVE_RESP_RESP_H
 
 #include "server/serve/verbs/verbs.h"
 #include "wire/resp.h"

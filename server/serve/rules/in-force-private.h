@@ -8,8 +8,8 @@
  *
  * Everything declared here is called with the turn.
  */
-#ifndef WEIR_SERVE_IN_FORCE_PRIVATE_H
-#define WEIR_SERVE_IN_FORCE_PRIVATE_H
+#ifndef WEIR_SERVER_SERVE_RULES_IN_FORCE_PRIVATE_H
+#define WEIR_SERVER_SERVE_RULES_IN_FORCE_PRIVATE_H
 
 #include <pthread.h>
 

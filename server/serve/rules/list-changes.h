@@ -13,8 +13,8 @@
  * Any other file is refused: half of a deny list would let in clients that were shut
  * out.
  */
-#ifndef WEIR_SERVE_LIST_CHANGES_H
-#define WEIR_SERVE_LIST_CHANGES_H
+#ifndef WEIR_SERVER_SERVE_RULES_LIST_CHANGES_H
+#define WEIR_SERVER_SERVE_RULES_LIST_CHANGES_H
 
 #include "match/lists.h"
 #include "server/base/buffer.h"

@@ -5,8 +5,8 @@
  * turned (inode, size, times): cheap, for a look every second.  The contents tell whether there is
  * really something else in them.
  */
-#ifndef WEIR_SERVE_RULE_FILES_H
-#define WEIR_SERVE_RULE_FILES_H
+#ifndef WEIR_SERVER_SERVE_RULES_RULE_FILES_H
+#define WEIR_SERVER_SERVE_RULES_RULE_FILES_H
 
 #include <stddef.h>
 #include <stdint.h>

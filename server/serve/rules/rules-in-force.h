@@ -16,8 +16,8 @@
  * be called from any thread.  Those that read or write files may take a while (reload, refresh,
  * set, check, list_edit); the others are quick.
  */
-#ifndef WEIR_SERVE_RULES_IN_FORCE_H
-#define WEIR_SERVE_RULES_IN_FORCE_H
+#ifndef WEIR_SERVER_SERVE_RULES_RULES_IN_FORCE_H
+#define WEIR_SERVER_SERVE_RULES_RULES_IN_FORCE_H
 
 #include "server/base/buffer.h"
 #include "server/describe/rules-file.h"

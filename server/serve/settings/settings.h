@@ -5,8 +5,8 @@
  * `NAME: VALUE` in the file that --config names; the first of these that has it counts, then the
  * default.  Secrets are not taken from the command line, where everybody on the host can read them.
  */
-#ifndef WEIR_SERVE_SETTINGS_H
-#define WEIR_SERVE_SETTINGS_H
+#ifndef WEIR_SERVER_SERVE_SETTINGS_SETTINGS_H
+#define WEIR_SERVER_SERVE_SETTINGS_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

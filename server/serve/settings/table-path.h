@@ -1,6 +1,6 @@
 /* table-path.h -- the default place of the table file. */
-#ifndef WEIR_SERVE_TABLE_PATH_H
-#define WEIR_SERVE_TABLE_PATH_H
+#ifndef WEIR_SERVER_SERVE_SETTINGS_TABLE_PATH_H
+#define WEIR_SERVER_SERVE_SETTINGS_TABLE_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

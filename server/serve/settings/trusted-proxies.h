@@ -1,7 +1,7 @@
 /* trusted-proxies.h -- the setting trusted-proxies: networks that are believed about a request's
  * client. */
-#ifndef WEIR_SERVE_TRUSTED_PROXIES_H
-#define WEIR_SERVE_TRUSTED_PROXIES_H
+#ifndef WEIR_SERVER_SERVE_SETTINGS_TRUSTED_PROXIES_H
+#define WEIR_SERVER_SERVE_SETTINGS_TRUSTED_PROXIES_H
 
 #include "weir.h"
 

@@ -4,8 +4,8 @@
  * But a token of a role that the same address had lately is let through: one client with an old
  * token must not lock out its neighbours behind one gateway.
  */
-#ifndef WEIR_SERVE_WRONG_TOKENS_H
-#define WEIR_SERVE_WRONG_TOKENS_H
+#ifndef WEIR_SERVER_SERVE_SETTINGS_WRONG_TOKENS_H
+#define WEIR_SERVER_SERVE_SETTINGS_WRONG_TOKENS_H
 
 #include "server/serve/serve.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 #include "server/serve/admin/admin.h"
 #include "server/serve/decide/decide-verbs.h"
 #include "server/serve/decide/guard-keys.h"

@@ -9,8 +9,8 @@
  *     arguments.c        arguments: one reader for RESP words, JSON members and query parameters
  *     openapi.c          the rows as OpenAPI
  */
-#ifndef WEIR_SERVE_VERBS_H
-#define WEIR_SERVE_VERBS_H
+#ifndef WEIR_SERVER_SERVE_VERBS_VERBS_H
+#define WEIR_SERVER_SERVE_VERBS_VERBS_H
 
 #include "base/base.h"
 #include "server/serve/decide/enter.h"

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "engine/fleet.h"
+#include "table/purses.h"
 #include "unit/requests.h"
 
 #define FLEET "across: fleet"

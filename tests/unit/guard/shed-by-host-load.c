@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-#include "guard/number.h"
-#include "guard/host-load.h"
+#include "guard/arithmetic.h"
+#include "guard/shed-by-host-load.h"
 
 #define LOOK (S / 4)
 

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "guard/number.h"
+#include "guard/arithmetic.h"
 #include "guard/shed.h"
 
 #define MS     (S / 1000)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "table/bans.h"
-#include "table/purses.h"
+#include "table/agent-lease.h"
 
 #define MINUTE (60 * S)
 #define HOUR   (60 * MINUTE)

@@ -308,7 +308,8 @@ static int connect_server(struct net *n, const char *server, struct weir_error *
     char own[300];
 
     path_of(n, n->door.name, own, sizeof(own));
-    struct weir__client_options how = { .server = server ? server : own };
+    struct weir__client_options how = { .server = server ? server : own,
+                                        .timeout = 30 * WEIR_SECOND };
     struct resp_answer reply;
     const char *token = getenv("WEIR_TOKEN");
     if (server && token && *token)

@@ -1,6 +1,6 @@
 /* door-net.h -- vector doors into a server: resp and http. */
-#ifndef WEIR_SERVER_DOOR_NET_H
-#define WEIR_SERVER_DOOR_NET_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_DOOR_NET_H
+#define WEIR_TESTS_VECTORS_RUNNER_DOOR_NET_H
 
 #include "replay.h"
 

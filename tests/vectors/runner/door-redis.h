@@ -1,6 +1,6 @@
 /* door-redis.h -- vector doors into a redis-server: redis-module, and redis for the scripts. */
-#ifndef WEIR_TESTS_DOOR_REDIS_H
-#define WEIR_TESTS_DOOR_REDIS_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_DOOR_REDIS_H
+#define WEIR_TESTS_VECTORS_RUNNER_DOOR_REDIS_H
 
 #include "replay.h"
 

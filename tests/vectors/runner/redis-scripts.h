@@ -1,6 +1,6 @@
 /* redis-scripts.h -- the scripts of cluster/account in a redis-server, by a test's clock. */
-#ifndef WEIR_TESTS_REDIS_SCRIPTS_H
-#define WEIR_TESTS_REDIS_SCRIPTS_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_REDIS_SCRIPTS_H
+#define WEIR_TESTS_VECTORS_RUNNER_REDIS_SCRIPTS_H
 
 #include "cluster/account/call.h"
 #include "server/cli/http-client.h"

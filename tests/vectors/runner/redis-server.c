@@ -96,7 +96,8 @@ int redis_server_start(struct redis_server *s, const char *module, struct weir_e
     if (!ready)
         return weir__fail(error, WEIR_SYSTEM, "redis-server did not start");
     socket_of(s, path);
-    return weir__client_open(&s->client, &(struct weir__client_options){ .server = path }, error);
+    return weir__client_open(
+        &s->client, &(struct weir__client_options){ path, .timeout = 30 * WEIR_SECOND }, error);
 }
 
 void redis_server_stop(struct redis_server *s)

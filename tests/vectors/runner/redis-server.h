@@ -1,6 +1,6 @@
 /* redis-server.h -- a redis-server for one run of the vectors. */
-#ifndef WEIR_TESTS_REDIS_SERVER_H
-#define WEIR_TESTS_REDIS_SERVER_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_REDIS_SERVER_H
+#define WEIR_TESTS_VECTORS_RUNNER_REDIS_SERVER_H
 
 #include <sys/types.h>
 

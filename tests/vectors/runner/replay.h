@@ -1,6 +1,6 @@
 /* replay.h -- runs the cases of a .vec file through a door and compares. */
-#ifndef WEIR_SERVER_REPLAY_H
-#define WEIR_SERVER_REPLAY_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_REPLAY_H
+#define WEIR_TESTS_VECTORS_RUNNER_REPLAY_H
 
 #include "vectors.h"
 

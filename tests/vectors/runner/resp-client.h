@@ -1,6 +1,6 @@
 /* resp-client.h -- commands to a server that speaks RESP, one at a time, for doors. */
-#ifndef WEIR_TESTS_RESP_CLIENT_H
-#define WEIR_TESTS_RESP_CLIENT_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_RESP_CLIENT_H
+#define WEIR_TESTS_VECTORS_RUNNER_RESP_CLIENT_H
 
 #include "server/cli/http-client.h"
 

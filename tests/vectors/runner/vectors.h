@@ -20,8 +20,8 @@
  * Text in, structs out: nothing here opens a file or decides anything.  replay.h runs what was
  * read.
  */
-#ifndef WEIR_TESTS_VECTORS_H
-#define WEIR_TESTS_VECTORS_H
+#ifndef WEIR_TESTS_VECTORS_RUNNER_VECTORS_H
+#define WEIR_TESTS_VECTORS_RUNNER_VECTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

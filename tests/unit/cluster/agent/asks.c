@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "cluster/agent/agent.h"
-#include "table/purses.h"
+#include "table/agent-lease.h"
 #include "unit/fixture.h"
 
 enum { THREADS = 4, ROUNDS = 500, MANY = 5000 };

@@ -6,7 +6,7 @@
 
 #include "unit/fixture.h"
 #include "server/serve/decide/ask-ids.h"
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/events/events.h"
 
 OWNS(weir__ask_ids)

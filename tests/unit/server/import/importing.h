@@ -1,6 +1,6 @@
 /* importing.h -- for tests of weir import: a configuration in, rules and notes out. */
-#ifndef WEIR_UNIT_IMPORTING_H
-#define WEIR_UNIT_IMPORTING_H
+#ifndef WEIR_TESTS_UNIT_SERVER_IMPORT_IMPORTING_H
+#define WEIR_TESTS_UNIT_SERVER_IMPORT_IMPORTING_H
 
 #include "unit/test.h"
 

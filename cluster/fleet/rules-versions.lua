@@ -1,4 +1,5 @@
--- centre.lua -- a versioned document of a fleet (its rules), and which node runs which version.
+-- rules-versions.lua -- a versioned document of a fleet (its rules), and which node runs which
+-- version.
 --
 --   KEYS[1]  one document, a hash: newest, stage (a node that runs the newest alone; '': none), all
 --            (the version of all others), of each version n 't'n its text, 'm'n its time in us,

@@ -1,5 +1,5 @@
-/* centre.c -- a document of a fleet, as a node follows it. */
-#include "cluster/fleet/centre.h"
+/* rules-follower.c -- a document of a fleet, as a node follows it. */
+#include "cluster/fleet/rules-follower.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
-/* carry.h -- an ask on accounts (account/call.h), carried to Redis and back by the client.
+/* account-asks.h -- an ask on accounts (account/call.h), carried to Redis and back by the client.
  *
  * The account says what to send next and what a reply means; the client says where, and when to
  * give up.  A server that has the module is asked by it, others by scripts.
  */
-#ifndef WEIR_CLUSTER_REDIS_CARRY_H
-#define WEIR_CLUSTER_REDIS_CARRY_H
+#ifndef WEIR_CLUSTER_REDIS_ACCOUNT_ASKS_H
+#define WEIR_CLUSTER_REDIS_ACCOUNT_ASKS_H
 
 #include "cluster/account/call.h"
 #include "cluster/redis/client.h"

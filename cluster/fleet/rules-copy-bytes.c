@@ -1,4 +1,4 @@
-/* centre-copy.c -- the last good copy of a document, as bytes for a node's disk.
+/* rules-copy-bytes.c -- the last good copy of a document, as bytes for a node's disk.
  *
  *     weir-copy 1 CRC VERSION EDIT TAKEN NAME-BYTES TEXT-BYTES\n
  *     NAME\n
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/rules-follower.h"
 
 static const char mark[] = "weir-copy 1 ";
 #define HEAD (sizeof(mark) - 1 + 8) /* bytes before what the CRC is over */

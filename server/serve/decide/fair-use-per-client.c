@@ -1,5 +1,5 @@
-/* fair-use.c -- how much of a pool each client holds, so that nobody takes all of it. */
-#include "server/serve/decide/fair-use.h"
+/* fair-use-per-client.c -- how much of a pool each client holds, so that nobody takes all of it. */
+#include "server/serve/decide/fair-use-per-client.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* centre.c -- the step of a node that follows a document, and its copy on the disk. */
+/* rules-follower.c -- the step of a node that follows a document, and its copy on the disk. */
 #include "unit/test.h"
 
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/rules-follower.h"
 
 #define MS WEIR_MILLISECOND
 

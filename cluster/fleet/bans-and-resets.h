@@ -1,7 +1,7 @@
-/* notes.h -- what the nodes of a fleet tell each other: bans, bans that were lifted, keys that were
- * reset.  The words of notes.lua, and what it answers. */
-#ifndef WEIR_FLEET_NOTES_H
-#define WEIR_FLEET_NOTES_H
+/* bans-and-resets.h -- what the nodes of a fleet tell each other: bans, bans that were lifted, keys
+ * that were reset.  The words of bans-and-resets.lua, and what it answers. */
+#ifndef WEIR_CLUSTER_FLEET_BANS_AND_RESETS_H
+#define WEIR_CLUSTER_FLEET_BANS_AND_RESETS_H
 
 #include "weir.h"
 #include "wire/buffer.h"
@@ -41,7 +41,7 @@ bool weir__notes_reply(struct weir__notes *out, struct weir__text reply);
 /* The next of `n`; false: nonsense. */
 bool weir__note_next(struct weir__notes *notes, struct weir__note *out);
 
-extern const char weir__lua_notes[], weir__lua_notes_sha[];
-extern const size_t weir__lua_notes_len;
+extern const char weir__lua_bans_and_resets[], weir__lua_bans_and_resets_sha[];
+extern const size_t weir__lua_bans_and_resets_len;
 
 #endif

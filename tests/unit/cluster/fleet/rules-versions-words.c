@@ -1,9 +1,10 @@
-/* centre-words.c -- what centre.lua answers to operators, read; and the words of a change. */
+/* rules-versions-words.c -- what rules-versions.lua answers to operators, read; and the words of a
+ * change. */
 #include "unit/test.h"
 
 #include <string.h>
 
-#include "cluster/fleet/centre-words.h"
+#include "cluster/fleet/rules-versions-words.h"
 
 static struct weir__centre_list list_of(const char *reply)
 {

@@ -1,5 +1,5 @@
-/* centre-words.c -- the words that centre.lua is called with, and its answers. */
-#include "cluster/fleet/centre-words.h"
+/* rules-versions-words.c -- the words that rules-versions.lua is called with, and its answers. */
+#include "cluster/fleet/rules-versions-words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ void weir__centre_ask(struct weir_key fleet, struct weir_key document,
 {
     struct weir__buffer key = { 0 };
 
-    *script = weir__redis_script(weir__lua_centre, weir__lua_centre_len);
+    *script = weir__redis_script(weir__lua_rules_versions, weir__lua_rules_versions_len);
     *out = (struct weir__redis_ask){ .script = script, .repeatable = true };
     weir__centre_key(fleet, document, &key);
     out->slot = key.failed ? WEIR__REDIS_ANY_SLOT : weir__redis_slot(key.bytes, key.len);

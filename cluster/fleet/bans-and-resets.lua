@@ -1,5 +1,5 @@
--- notes.lua -- what the nodes of a fleet tell each other: bans, bans that were lifted, keys that were
--- reset.  One call tells what is new at a node, and answers what is new to it.
+-- bans-and-resets.lua -- what the nodes of a fleet tell each other: bans, bans that were lifted,
+-- keys that were reset.  One call tells what is new at a node, and answers what is new to it.
 --
 --   KEYS     the notes, a hash: name -> 'number end strikes forget base', with `begun` and `last`, the
 --            first and the last number, and `run`, the server; the names by number; the names by

@@ -1,7 +1,8 @@
-/* carry.c -- asks on accounts, carried by the client: by scripts and by the module, and lost. */
+/* account-asks.c -- asks on accounts, carried by the client: by scripts and by the module, and
+ * lost. */
 #include "unit/redis-world.h"
 
-#include "cluster/redis/carry.h"
+#include "cluster/redis/account-asks.h"
 
 struct carried {
     struct weir__carry carry;

@@ -1,5 +1,6 @@
-/* centre.h -- a document of a fleet (its rules, say), as a node follows it: a pure step, without
- * sockets and clock; and the last good copy on the node's disk.  centre-words.h asks about it.
+/* rules-follower.h -- a document of a fleet (its rules, say), as a node follows it: a pure step,
+ * without sockets and clock; and the last good copy on the node's disk.  rules-versions-words.h
+ * asks about it.
  *
  *     (follower, event, now) -> (follower', what to do)
  *
@@ -10,8 +11,8 @@
  *
  * A change is on every node that reaches Redis within WEIR__CENTRE_EVERY and the time of two calls.
  */
-#ifndef WEIR_CLUSTER_FLEET_CENTRE_H
-#define WEIR_CLUSTER_FLEET_CENTRE_H
+#ifndef WEIR_CLUSTER_FLEET_RULES_FOLLOWER_H
+#define WEIR_CLUSTER_FLEET_RULES_FOLLOWER_H
 
 #include "weir.h"
 #include "wire/buffer.h"
@@ -63,8 +64,8 @@ struct weir__centre_do weir__centre_step(struct weir__follower *follower,
 
 /* ------------------------------------------------------------------- copy ---- */
 
-/* centre-copy.c -- the bytes of a copy: a head in words, with a CRC-32 over everything else, and
- * the text. */
+/* rules-copy-bytes.c -- the bytes of a copy: a head in words, with a CRC-32 over everything else,
+ * and the text. */
 struct weir__copy {
     struct weir__text document; /* its name */
     struct weir__edition of;

@@ -1,9 +1,9 @@
-/* number.h -- arithmetic for controllers and shedding.
+/* arithmetic.h -- arithmetic for controllers and shedding.
  *
  * Why not <math.h>: users of the library would have to link libm for a square root.
  */
-#ifndef WEIR_GUARD_NUMBER_H
-#define WEIR_GUARD_NUMBER_H
+#ifndef WEIR_GUARD_ARITHMETIC_H
+#define WEIR_GUARD_ARITHMETIC_H
 
 #include "base/base.h"
 

@@ -1,8 +1,8 @@
-/* notes-words.c -- the words that notes.lua is called with, and its answers. */
+/* bans-and-resets-words.c -- the words that bans-and-resets.lua is called with, and its answers. */
 #include <string.h>
 
 #include "cluster/fleet/key-word.h"
-#include "cluster/fleet/notes.h"
+#include "cluster/fleet/bans-and-resets.h"
 
 #define HEAD 4 /* values before the notes */
 

@@ -1,4 +1,4 @@
-/* info.c -- the state of a guard for people: its counts, times and latest events. */
+/* guard-info.c -- the state of a guard for people: its counts, times and latest events. */
 #include <string.h>
 
 #include "guard/guard.h"
@@ -18,6 +18,13 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind k
     weir__publish(&c->from, from);
     weir__publish(&c->to, to);
     weir__publish(&c->number, number);
+}
+
+void weir__guard_note_move(struct weir__guard_record *r, struct weir__breaker_move move,
+                           weir_time now)
+{
+    weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
+    weir__set(&r->tick_at, now); /* so that the degradation follows at once */
 }
 
 static void read_events(const struct weir__guard_record *r, struct weir_guard_event *out)

@@ -1,4 +1,5 @@
-/* notes.c -- what nodes tell each other: bans, bans that were lifted, keys that were reset.
+/* bans-and-resets.c -- what nodes tell each other: bans, bans that were lifted, keys that were
+ * reset.
  *
  * A ban is in the table, whoever made or lifted it; one that the fleet does not know yet is not
  * marked as told.  When anything about bans was written, the agent looks at all of them, some in
@@ -23,7 +24,7 @@ void weir__notes_begin(struct weir_fleet *f)
 {
     struct weir__agent_notes *n = &f->notes;
 
-    n->script = weir__redis_script(weir__lua_notes, weir__lua_notes_len);
+    n->script = weir__redis_script(weir__lua_bans_and_resets, weir__lua_bans_and_resets_len);
     n->begun = n->heard = n->knew = 0;
     n->written = NEVER;
     n->at = NEVER;

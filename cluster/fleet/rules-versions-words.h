@@ -1,9 +1,10 @@
-/* centre-words.h -- asks to centre.lua about a document of a fleet (its rules), and the answers.
- * Nothing here waits: `weir fleet`, the server and the agent each ask in their own way. */
-#ifndef WEIR_CLUSTER_FLEET_CENTRE_WORDS_H
-#define WEIR_CLUSTER_FLEET_CENTRE_WORDS_H
+/* rules-versions-words.h -- asks to rules-versions.lua about a document of a fleet (its rules), and
+ * the answers.  Nothing here waits: `weir fleet`, the server and the agent each ask in their own
+ * way. */
+#ifndef WEIR_CLUSTER_FLEET_RULES_VERSIONS_WORDS_H
+#define WEIR_CLUSTER_FLEET_RULES_VERSIONS_WORDS_H
 
-#include "cluster/fleet/centre.h"
+#include "cluster/fleet/rules-follower.h"
 #include "cluster/redis/ask.h"
 
 #define WEIR__CENTRE_TEXT(text) ((struct weir__text){ (text), strlen(text) })
@@ -19,8 +20,8 @@ size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
 /* The key that decides about the slot. */
 void weir__centre_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out);
 
-extern const char weir__lua_centre[], weir__lua_centre_sha[];
-extern const size_t weir__lua_centre_len;
+extern const char weir__lua_rules_versions[], weir__lua_rules_versions_sha[];
+extern const size_t weir__lua_rules_versions_len;
 
 /* Fills an ask, but for its deadline and what it calls.  `script` must stay as long as it. */
 void weir__centre_ask(struct weir_key fleet, struct weir_key document,
@@ -29,8 +30,8 @@ void weir__centre_ask(struct weir_key fleet, struct weir_key document,
 
 /* ---------------------------------------------------------------- answers ---- */
 
-/* A list that centre.lua answers, value by value; texts point into the reply.  Behind its end, and
- * in place of a value of another kind, there are zeros and empty texts. */
+/* A list that rules-versions.lua answers, value by value; texts point into the reply.  Behind its
+ * end, and in place of a value of another kind, there are zeros and empty texts. */
 struct weir__centre_list {
     const char *at;
     size_t left;

@@ -1,5 +1,5 @@
-/* carry.c -- an ask on accounts, carried to Redis and back. */
-#include "cluster/redis/carry.h"
+/* account-asks.c -- an ask on accounts, carried to Redis and back. */
+#include "cluster/redis/account-asks.h"
 
 #include <string.h>
 

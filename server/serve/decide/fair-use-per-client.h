@@ -1,4 +1,4 @@
-/* fair-use.h -- how much of a pool each client holds, so that nobody takes all of it.
+/* fair-use-per-client.h -- how much of a pool each client holds, so that nobody takes all of it.
  *
  * An address may take from a pool as long as it holds less than is free, a connection as long as it
  * holds less than half of that.  So an address alone gets half of a pool at the most and a
@@ -11,8 +11,8 @@
  * Clients are counted in buckets by a keyed hash: two that fall into one count as one, which only
  * matters if one of them hoards.
  */
-#ifndef WEIR_SERVE_FAIR_USE_H
-#define WEIR_SERVE_FAIR_USE_H
+#ifndef WEIR_SERVER_SERVE_DECIDE_FAIR_USE_PER_CLIENT_H
+#define WEIR_SERVER_SERVE_DECIDE_FAIR_USE_PER_CLIENT_H
 
 #include "server/serve/serve.h"
 

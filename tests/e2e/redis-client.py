@@ -186,6 +186,8 @@ def test_D1_tls(program):
             stranger = load(program, "rediss://127.0.0.1:%d" % port, 1, timeout=1000)
             assert stranger.good == 0 and "certificate" in stranger.why, stranger.tally
             assert load(program, base).good == 0  # it wants to see a certificate
+            plain = load(program, base.replace(str(port), str(r.port)), 1, timeout=3000)
+            assert "TLS handshake" in plain.why, plain.tally
             result = load(program, base + "&certificate=%s&key=%s" % (cert, key),
                           timeout=LONG_MS)
             assert result.good > 20 and result.unknown == 0, result.tally

@@ -47,6 +47,8 @@ def test_D1_status(program):
             assert node["role"] == "master" and node["decides_by"] == "scripts", said
             assert node["pings"] == 5 and sum(node["up_to_2^i_us"]) == 5, said
             assert abs(node["clock_ahead_ns"]) < 10**9 + node["clock_margin_ns"], said
+        said, code = status(url(r, rest=",127.0.0.1:1"))  # nobody is there, whose role is not known
+        assert code == 1 and [n["role"] for n in said["nodes"]] == ["master", "unknown"], said
     said, code = status(url(r))
     assert code == 2 and "Connection refused" in said, said
 

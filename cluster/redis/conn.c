@@ -181,7 +181,7 @@ static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_ti
         return broken(c, "it has as many clients as it may have");
     if (weir__resp_is_error(&head, "NOAUTH") && !c->options->login.password[0]) {
         c->refused = true;
-        return broken(c, "it wants a password (NOAUTH), and the URL has none");
+        return broken(c, "it wants a password (NOAUTH), and the URL has none for it");
     }
     if (c->greeting != HELLO && is_passing(&head)) {
         snprintf(c->why, sizeof(c->why), "%.*s", (int)(head.text.len < 150 ? head.text.len : 150),

@@ -272,6 +272,11 @@ static bool is_word(const struct weir_key *word, const char *name)
     return word->len == strlen(name) && strncasecmp(word->bytes, name, word->len) == 0;
 }
 
+static bool is_pair(const struct weir_redis_ask *ask, const char *first, const char *second)
+{
+    return ask->n > 1 && is_word(&ask->words[0], first) && is_word(&ask->words[1], second);
+}
+
 /* All who ask share the connections.  These would change one for the others, or have not one reply:
  * then each of the others would get the answer of somebody else.  NULL: it is none of them. */
 static const char *problem_of(const struct weir_redis_ask *ask)
@@ -291,9 +296,7 @@ static const char *problem_of(const struct weir_redis_ask *ask)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (is_word(&ask->words[0], names[i]))
             return shared;
-    return ask->n > 1 && is_word(&ask->words[0], "CLIENT") && is_word(&ask->words[1], "REPLY")
-               ? shared
-               : NULL;
+    return is_pair(ask, "CLIENT", "REPLY") || is_pair(ask, "SCRIPT", "DEBUG") ? shared : NULL;
 }
 
 static struct weir_redis_answer undone(const char *why)

@@ -236,6 +236,7 @@ RACE_WITH(test_D1_commands_that_would_change_the_connection, start_world, end_wo
         "SUBSCRIBE a b",
         "CLIENT REPLY OFF",
         "client reply skip",
+        "SCRIPT DEBUG YES",
         "MONITOR",
         "QUIT",
         "RESET",

@@ -122,12 +122,13 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(struct redis_conte
                                                               struct redis_string **words, int n);
 __attribute__((visibility("default"))) int RedisModule_OnUnload(struct redis_context *context);
 
-/* The server does without some things if a module does not say that it can bear them.  All that this
- * one knows is in the keys, so it can.  Redis may give Valkey's number another meaning. */
+/* The server does without some things if a module does not say that it can bear them.  All that
+ * this one knows is in the keys, so it can.  Redis may give Valkey's number another meaning. */
 static int options_for(struct redis_context *context)
 {
     void *function;
-    bool is_valkey = finder(context)("ValkeyModule_SetModuleOptions", (void *)&function) == REDIS_OK;
+    bool is_valkey =
+        finder(context)("ValkeyModule_SetModuleOptions", (void *)&function) == REDIS_OK;
 
     return REDIS_SIGNALS_ITSELF | REDIS_LOADS_BESIDE | (is_valkey ? VALKEY_MOVES_SLOTS : 0);
 }

@@ -77,14 +77,16 @@ TEST(test_usual_asks_take_one_script)
 /* A wait that is over is none, as everywhere; and a draw does not wait. */
 TEST(test_waits_that_are_none)
 {
-    struct weir_plan plan = plan_of("leaky-bucket 5/s queue 5");
     static const struct {
         enum weir__account_verb verb;
         weir_time wait;
-    } rows[] = { { WEIR__ACCOUNT_TAKE, -S },
-                 { WEIR__ACCOUNT_TAKE, INT64_MIN },
-                 { WEIR__ACCOUNT_DRAW, S },
-                 { WEIR__ACCOUNT_REPAY, -S } };
+    } rows[] = {
+        { WEIR__ACCOUNT_TAKE, -S },
+        { WEIR__ACCOUNT_TAKE, INT64_MIN },
+        { WEIR__ACCOUNT_DRAW, S },
+        { WEIR__ACCOUNT_REPAY, -S },
+    };
+    struct weir_plan plan = plan_of("leaky-bucket 5/s queue 5");
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__account_item items[2];

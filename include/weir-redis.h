@@ -49,7 +49,8 @@ struct weir_redis_options {
  * sentinel-user, sentinel-password, and of TLS ca, certificate and key (PEM files). */
 WEIR_API int weir_redis_create(struct weir_redis **out, const char *url,
                                const struct weir_redis_options *options, struct weir_error *error);
-/* Unanswered asks are answered first: undone or unknown. */
+/* Unanswered asks are answered first: undone or unknown.  So are those that their callbacks make
+ * then: one that asks anew each time has to stop.  Not to be called by a callback. */
 WEIR_API void weir_redis_destroy(struct weir_redis *redis);
 
 enum weir_redis_outcome {

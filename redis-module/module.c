@@ -72,9 +72,14 @@ static void describe(struct redis_context *context, const struct row *row)
 
 typedef int get_api(const char *name, void *out);
 
+static get_api *finder(struct redis_context *context)
+{
+    return (get_api *)*(void **)context;
+}
+
 static bool find_functions(struct redis_context *context)
 {
-    get_api *get = (get_api *)*(void **)context;
+    get_api *get = finder(context);
 
 #define FIND(result, function, parameters)                                  \
     if (get("RedisModule_" #function, (void *)&redis.function) != REDIS_OK) \
@@ -117,6 +122,17 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(struct redis_conte
                                                               struct redis_string **words, int n);
 __attribute__((visibility("default"))) int RedisModule_OnUnload(struct redis_context *context);
 
+/* The server does without some things if a module does not say that it can bear them.  All that
+ * this one knows is in the keys, so it can.  Redis may give Valkey's number another meaning. */
+static int options_for(struct redis_context *context)
+{
+    void *function;
+    bool is_valkey =
+        finder(context)("ValkeyModule_SetModuleOptions", (void *)&function) == REDIS_OK;
+
+    return REDIS_SIGNALS_ITSELF | REDIS_LOADS_BESIDE | (is_valkey ? VALKEY_MOVES_SLOTS : 0);
+}
+
 /* The module may be there already, and these are its variables: they stay as they are until nothing
  * can fail. */
 int RedisModule_OnLoad(struct redis_context *context, struct redis_string **words, int n)
@@ -133,7 +149,7 @@ int RedisModule_OnLoad(struct redis_context *context, struct redis_string **word
     if (!create_commands(context, test_clock))
         return REDIS_ERR;
     module_test_clock = test_clock ? 0 : -1;
-    redis.SetModuleOptions(context, REDIS_SIGNALS_ITSELF);
+    redis.SetModuleOptions(context, options_for(context));
     tell_begin(context);
     return REDIS_OK;
 }

@@ -25,7 +25,12 @@ enum { /* of GetContextFlags */
        REDIS_IS_FULL = 1 << 10,
 };
 enum { REDIS_EVENT_ROLE = 0, REDIS_EVENT_FORK = 13 };
-enum { REDIS_SIGNALS_ITSELF = 1 << 1 }; /* SetModuleOptions: closing a key tells nobody */
+/* Of SetModuleOptions. */
+enum {
+    REDIS_SIGNALS_ITSELF = 1 << 1, /* closing a key tells nobody */
+    REDIS_LOADS_BESIDE = 1 << 2,   /* a replica may load new data beside what is asked */
+    VALKEY_MOVES_SLOTS = 1 << 5,   /* CLUSTER MIGRATESLOTS of Valkey 9 */
+};
 
 /* What a command does to its keys, for RM_SetCommandInfo. */
 enum {

@@ -24,12 +24,23 @@ static int sendable(const struct weir__account_call *call, int code, struct weir
                : code;
 }
 
+/* Waits that are over are none, and draws and payments have none. */
+static void mend_waits(struct weir__account_call *call)
+{
+    for (size_t i = 0; i < call->n; i++) {
+        weir_time *wait_max = &call->items[i].ask.wait_max;
+        if (*wait_max < 0 || weir__account_has_demand(call))
+            *wait_max = 0;
+    }
+}
+
 int weir__account_begin(struct weir__account_call *call, struct weir_error *error)
 {
     int code = weir__account_check(call, error);
 
     if (code != WEIR_OK)
         return code;
+    mend_waits(call);
     call->tries = 0;
     weir__script_begin(call);
     call->command.len = call->n_command = 0;

@@ -386,6 +386,22 @@ static void read_slots(struct weir__redis_client *c, struct weir__text reply, we
     keep_owners(c, owner, now);
 }
 
+/* The right to ask, or a Sentinel, will not come by waiting. */
+static void read_sentinel_refusal(struct weir__redis_client *c,
+                                  const struct weir__resp_value *error, weir_time now)
+{
+    static const char unknown[] = "ERR unknown command";
+    char why[160];
+
+    snprintf(why, sizeof(why), "%.*s", (int)error->text.len, error->text.bytes);
+    if (strncmp(why, unknown, sizeof(unknown) - 1) == 0)
+        found_no_way(c, "this is no Sentinel: write redis://HOST", now);
+    else if (weir__resp_is_error(error, "NOPERM") || weir__resp_is_error(error, "NOAUTH"))
+        found_no_way(c, why, now);
+    else
+        found_nothing(c, why, now);
+}
+
 /* The master's host and port, as two texts. */
 static void read_master(struct weir__redis_client *c, struct weir__text reply, weir_time now)
 {
@@ -394,6 +410,10 @@ static void read_master(struct weir__redis_client *c, struct weir__text reply, w
     const char *at = weir__resp_value(reply.bytes, &list);
     int64_t number = 0;
 
+    if (list.kind == '-') {
+        read_sentinel_refusal(c, &list, now);
+        return;
+    }
     if (list.kind == '*' && list.n == 2) {
         at = weir__resp_value(at, &host);
         if (host.n == 0)

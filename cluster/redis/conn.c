@@ -181,7 +181,7 @@ static bool greeted(struct weir__redis_conn *c, struct weir__text reply, weir_ti
         return broken(c, "it has as many clients as it may have");
     if (weir__resp_is_error(&head, "NOAUTH") && !c->options->login.password[0]) {
         c->refused = true;
-        return broken(c, "it wants a password (NOAUTH), and the URL has none");
+        return broken(c, "it wants a password (NOAUTH), and the URL has none for it");
     }
     if (c->greeting != HELLO && is_passing(&head)) {
         snprintf(c->why, sizeof(c->why), "%.*s", (int)(head.text.len < 150 ? head.text.len : 150),
@@ -203,7 +203,7 @@ void weir__redis_conn_begin(struct weir__redis_conn *c, weir_time now)
 {
     c->phase = WEIR__REDIS_OPENING;
     c->life++;
-    c->refused = c->served = c->leaving = false;
+    c->shaking = c->refused = c->served = c->leaving = false;
     c->facts = (struct weir__redis_facts){ 0 };
     c->in.len = c->out.len = 0;
     c->in.failed = c->out.failed = false;
@@ -348,7 +348,8 @@ bool weir__redis_conn_tick(struct weir__redis_conn *c, weir_time now)
     if (now < weir__redis_conn_due(c))
         return true;
     if (c->phase == WEIR__REDIS_OPENING)
-        return broken(c, "it cannot be reached in time");
+        return broken(c, c->shaking ? "it did not answer the TLS handshake in time"
+                                    : "it cannot be reached in time");
     if (c->phase == WEIR__REDIS_GREETING)
         return broken(c, "it did not answer the greeting in time");
     if (c->first_note < c->next_note)

@@ -60,6 +60,7 @@ struct weir__redis_conn {
     enum weir__redis_phase phase;
     uint32_t life; /* counts begins */
     void *driver;  /* the driver's own */
+    bool shaking;  /* hands: the server was reached, and owes its part of TLS */
     bool refused;  /* the server was reached, and did not let us in */
     bool served;   /* it has answered since the greeting */
     bool leaving;  /* no more asks: it is closed when the last reply is there */

@@ -146,6 +146,7 @@ static void try_connecting(struct weir__redis_link *l, int number, weir_time now
 static bool begin_tls(struct weir__redis_link *l, weir_time now)
 {
     l->tls = weir__tls_connect(l->links->tls, weir__redis_conn_address(l->conn)->host);
+    l->conn->shaking = true;
     if (l->tls && weir__tls_input(l->tls, "", 0, &l->plain, &l->sealed) >= 0)
         return true;
     fail(l, "there was no memory for TLS", now);

@@ -232,10 +232,24 @@ static bool is_inherited(const struct weir_redis *r)
     return r->pid != getpid();
 }
 
+/* The client refuses them, at once. */
+static void begin_all(struct weir_redis *r, struct weir__redis_job *first)
+{
+    struct weir__redis_client *client = weir__redis_drive_client(r->drive);
+
+    for (struct weir__redis_job *job = first, *next; job; job = next) {
+        next = job->next; /* it may be gone when it has begun */
+        job->begin(job, client, weir__clock_monotonic());
+    }
+}
+
 /* A child leaves everything as it is: sockets are in a set that its parent uses, and asks that are
  * not answered yet are its parent's. */
 void weir_redis_destroy(struct weir_redis *r)
 {
+    struct weir__redis_job *late;
+    bool ending;
+
     if (!r || is_inherited(r))
         return;
     pthread_mutex_lock(&r->mutex);
@@ -243,6 +257,9 @@ void weir_redis_destroy(struct weir_redis *r)
     pthread_mutex_unlock(&r->mutex);
     weir__redis_drive_wake(r->drive);
     pthread_join(r->thread, NULL);
+    weir__redis_drive_end(r->drive);
+    while ((late = take_list(r, &ending)) != NULL) /* `done` may have asked anew */
+        begin_all(r, late);
     weir__redis_drive_destroy(r->drive);
     pthread_mutex_destroy(&r->mutex);
     free(r);
@@ -253,6 +270,11 @@ void weir_redis_destroy(struct weir_redis *r)
 static bool is_word(const struct weir_key *word, const char *name)
 {
     return word->len == strlen(name) && strncasecmp(word->bytes, name, word->len) == 0;
+}
+
+static bool is_pair(const struct weir_redis_ask *ask, const char *first, const char *second)
+{
+    return ask->n > 1 && is_word(&ask->words[0], first) && is_word(&ask->words[1], second);
 }
 
 /* All who ask share the connections.  These would change one for the others, or have not one reply:
@@ -274,9 +296,7 @@ static const char *problem_of(const struct weir_redis_ask *ask)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (is_word(&ask->words[0], names[i]))
             return shared;
-    return ask->n > 1 && is_word(&ask->words[0], "CLIENT") && is_word(&ask->words[1], "REPLY")
-               ? shared
-               : NULL;
+    return is_pair(ask, "CLIENT", "REPLY") || is_pair(ask, "SCRIPT", "DEBUG") ? shared : NULL;
 }
 
 static struct weir_redis_answer undone(const char *why)
@@ -335,22 +355,13 @@ static void fill_ask(struct pending *p, const struct weir_redis_ask *ask)
     to->context = p;
 }
 
-static void refuse_all(struct weir_redis *r, struct weir__redis_job *first)
-{
-    struct weir__redis_client *client = weir__redis_drive_client(r->drive);
-
-    weir__redis_client_refuse(client, "a child of fork needs a client of its own");
-    for (struct weir__redis_job *job = first, *next; job; job = next) {
-        next = job->next;
-        job->begin(job, client, weir__clock_monotonic());
-    }
-}
-
 void weir__redis_thread_put_all(struct weir_redis *r, struct weir__redis_job *first,
                                 struct weir__redis_job *last)
 {
     if (is_inherited(r)) {
-        refuse_all(r, first);
+        weir__redis_client_refuse(weir__redis_drive_client(r->drive),
+                                  "a child of fork needs a client of its own");
+        begin_all(r, first);
         return;
     }
     pthread_mutex_lock(&r->mutex);

@@ -232,9 +232,15 @@ static const char *mode_name(const struct look *l)
     return names[weir__redis_client_mode(l->asker.client)];
 }
 
-static const char *role_of(const struct found *f)
+/* Of several servers without a map each tells its own. */
+static const char *role_of(const struct look *l, const struct found *f)
 {
-    return f->info.sentinel ? "sentinel" : f->info.replica ? "replica" : "master";
+    bool told = weir__redis_client_mode(l->asker.client) != WEIR__REDIS_MODE_SINGLE || f->answers;
+
+    return f->info.sentinel  ? "sentinel"
+           : f->info.replica ? "replica"
+           : told            ? "master"
+                             : "unknown";
 }
 
 static void show_bins(const struct found *f)
@@ -256,7 +262,7 @@ static void show_bins(const struct found *f)
 static void show_node(const struct look *l, const struct found *f)
 {
     weir__safe_text(stdout, WEIR__SAFE_TERMINAL, weir__redis_place(&f->info.address).text);
-    printf("  %s", role_of(f));
+    printf("  %s", role_of(l, f));
     if (weir__redis_client_mode(l->asker.client) == WEIR__REDIS_MODE_CLUSTER && !f->info.replica)
         printf(", %d slots", f->info.slots);
     if (!f->answers) {
@@ -300,11 +306,11 @@ static void show(const struct look *l)
         show_node(l, &l->nodes[i]);
 }
 
-static void add_node(struct weir__buffer *json, const struct found *f)
+static void add_node(const struct look *l, struct weir__buffer *json, const struct found *f)
 {
     weir__buffer_open(json, NULL, '{');
     weir__buffer_member(json, "address", weir__redis_place(&f->info.address).text);
-    weir__buffer_member(json, "role", role_of(f));
+    weir__buffer_member(json, "role", role_of(l, f));
     weir__buffer_member_number(json, "slots", f->info.slots);
     weir__buffer_member_bool(json, "answers", f->answers);
     weir__buffer_member_or_null(json, "problem", f->answers ? NULL : f->why);
@@ -330,7 +336,7 @@ static int print_json(const struct look *l)
     weir__buffer_member_number(&json, "slots", slots_owned(l));
     weir__buffer_open(&json, "nodes", '[');
     for (size_t i = 0; i < l->n; i++)
-        add_node(&json, &l->nodes[i]);
+        add_node(l, &json, &l->nodes[i]);
     weir__buffer_close(&json, "]}\n");
     return weir__buffer_print(&json, stdout);
 }

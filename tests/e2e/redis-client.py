@@ -47,6 +47,8 @@ def test_D1_status(program):
             assert node["role"] == "master" and node["decides_by"] == "scripts", said
             assert node["pings"] == 5 and sum(node["up_to_2^i_us"]) == 5, said
             assert abs(node["clock_ahead_ns"]) < 10**9 + node["clock_margin_ns"], said
+        said, code = status(url(r, rest=",127.0.0.1:1"))  # nobody is there, whose role is not known
+        assert code == 1 and [n["role"] for n in said["nodes"]] == ["master", "unknown"], said
     said, code = status(url(r))
     assert code == 2 and "Connection refused" in said, said
 
@@ -186,6 +188,8 @@ def test_D1_tls(program):
             stranger = load(program, "rediss://127.0.0.1:%d" % port, 1, timeout=1000)
             assert stranger.good == 0 and "certificate" in stranger.why, stranger.tally
             assert load(program, base).good == 0  # it wants to see a certificate
+            plain = load(program, base.replace(str(port), str(r.port)), 1, timeout=3000)
+            assert "TLS handshake" in plain.why, plain.tally
             result = load(program, base + "&certificate=%s&key=%s" % (cert, key),
                           timeout=LONG_MS)
             assert result.good > 20 and result.unknown == 0, result.tally

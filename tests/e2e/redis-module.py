@@ -431,6 +431,21 @@ def replica_of(master, module, *options):
     return replica
 
 
+def test_a_replica_may_load_beside_its_old_data(module):
+    """Redis asks each module whether it can bear that, and loads from a file otherwise."""
+    with Redis(module) as master, replica_of(master, module, "--repl-diskless-load",
+                                             "swapdb") as replica:
+        log = open(os.path.join(replica.folder, "log")).read()
+        assert "with EOF to parser" in log, log
+
+
+def test_valkey_may_move_slots_at_once(module):
+    """Since Valkey 9, if all modules can bear it."""
+    with Redis(module, cluster=True) as r:
+        said = r("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", 0, 1, "NODE", "0" * 40)
+        assert isinstance(said, Error) and "module" not in said, said
+
+
 def test_replicas_get_the_resulting_state(module):
     with Redis(module) as master:
         master.ok("WEIR.TAKE", "before", "gcra 5/1h", "COST", 1)

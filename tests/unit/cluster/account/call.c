@@ -45,6 +45,7 @@ TEST(test_usual_asks_take_one_script)
         { "fixed-window 5/s align=first", WEIR__ACCOUNT_TAKE, 5, 0, "window" },
         { "5/day", WEIR__ACCOUNT_TAKE, 1, 0, "window" },
         { "5/s", WEIR__ACCOUNT_TAKE, 1, S, "decide" },
+        { "5/s", WEIR__ACCOUNT_TAKE, 1, -S, "meter" }, /* it may not wait any more */
         { "5/s", WEIR__ACCOUNT_DRAW, 1, 0, "decide" },
         { "5/s", WEIR__ACCOUNT_GIVE, 7, 0, "decide" },
         { "5/s", WEIR__ACCOUNT_REPAY, 1, 0, "decide" },
@@ -70,6 +71,45 @@ TEST(test_usual_asks_take_one_script)
         print_message("%s\n", rows[i].limit);
         assert_string_equal(script_for(rows[i].limit, rows[i].verb, rows[i].cost, rows[i].wait),
                             rows[i].script);
+    }
+}
+
+/* A wait that is over is none, as everywhere; and a draw does not wait. */
+TEST(test_waits_that_are_none)
+{
+    static const struct {
+        enum weir__account_verb verb;
+        weir_time wait;
+    } rows[] = {
+        { WEIR__ACCOUNT_TAKE, -S },
+        { WEIR__ACCOUNT_TAKE, INT64_MIN },
+        { WEIR__ACCOUNT_DRAW, S },
+        { WEIR__ACCOUNT_REPAY, -S },
+    };
+    struct weir_plan plan = plan_of("leaky-bucket 5/s queue 5");
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir__account_item items[2];
+        struct weir__account_call calls[2];
+        for (int waits = 0; waits < 2; waits++) {
+            items[waits] =
+                (struct weir__account_item){ .key = { "k", 1 },
+                                             .plan = &plan,
+                                             .ask = { .cost = 1,
+                                                      .wait_max = waits ? rows[i].wait : 0 } };
+            calls[waits] = (struct weir__account_call){ .verb = rows[i].verb,
+                                                        .items = &items[waits],
+                                                        .n = 1,
+                                                        .near = 1000 * S,
+                                                        .demand = { "d", 1 } };
+            assert_int_equal(weir__account_begin(&calls[waits], NULL), WEIR_OK);
+        }
+        assert_int_equal(calls[0].words.len, calls[1].words.len);
+        assert_memory_equal(calls[0].words.bytes, calls[1].words.bytes, calls[0].words.len);
+        assert_int_equal(calls[0].command.len, calls[1].command.len);
+        assert_memory_equal(calls[0].command.bytes, calls[1].command.bytes, calls[0].command.len);
+        weir__account_free(&calls[0]);
+        weir__account_free(&calls[1]);
     }
 }
 

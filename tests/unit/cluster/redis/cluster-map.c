@@ -435,6 +435,23 @@ TEST(test_D1_a_sentinel_is_no_redis)
     is(w, i, IS_UNDONE, "redis-sentinel://");
 }
 
+/* Nobody waits for what will not change. */
+TEST(test_D1_a_redis_is_no_sentinel)
+{
+    static const char *const rows[][2] = {
+        { "-ERR unknown command 'SENTINEL'\r\n", "redis://" },
+        { "-NOPERM User ann has no permissions to run the 'sentinel' command\r\n", "NOPERM" },
+    };
+
+    for (size_t row = 0; row < COUNT_OF(rows); row++) {
+        OWN(world) *w = world_of("redis-sentinel://s:1/mine");
+        int i = ask(w, "SET k");
+        greet(w, "s:1", WELCOME);
+        tell(w, "s:1", rows[row][0]);
+        is(w, i, IS_UNDONE, rows[row][1]);
+    }
+}
+
 #define OLD_NODE(place, role)                                                      \
     "*8\r\n$2\r\nip\r\n$1\r\n" place "\r\n$4\r\nport\r\n:1\r\n$4\r\nrole\r\n" role \
     "$1\r\nx\r\n:1\r\n"

@@ -236,6 +236,7 @@ RACE_WITH(test_D1_commands_that_would_change_the_connection, start_world, end_wo
         "SUBSCRIBE a b",
         "CLIENT REPLY OFF",
         "client reply skip",
+        "SCRIPT DEBUG YES",
         "MONITOR",
         "QUIT",
         "RESET",
@@ -326,4 +327,36 @@ RACE_WITH(test_D1_the_end_answers_all_callbacks, start_world, end_world)
     kill(w->server.pid, SIGCONT);
     assert_int_equal(box.came, 20);
     assert_int_not_equal(box.result.outcome, WEIR_REDIS_ANSWERED);
+}
+
+/* Asks again, until it has had twenty answers. */
+struct insistent {
+    struct box box;
+    struct weir_redis *redis;
+    struct weir_redis_request request;
+};
+
+static void ask_again(void *context, const struct weir_redis_result *result)
+{
+    struct insistent *i = context;
+
+    decided(&i->box, result);
+    if (i->box.came < 20)
+        weir_redis_decide(i->redis, WEIR_REDIS_TAKE, &i->request, ask_again, i);
+}
+
+RACE_WITH(test_D1_the_end_answers_callbacks_that_ask_again, start_world, end_world)
+{
+    struct world *w = *state;
+    struct weir_redis_item item = { .key = WEIR_REDIS_TEXT("k"), .limit = w->limit, .cost = 1 };
+    struct insistent i = { BOX, w->redis, { .items = &item, .n = 1, .timeout = 60 * WEIR_SECOND } };
+
+    ask(w, true, WEIR_REDIS_PEEK, 0, 0); /* it is connected */
+    kill(w->server.pid, SIGSTOP);
+    weir_redis_decide(w->redis, WEIR_REDIS_TAKE, &i.request, ask_again, &i);
+    weir_redis_destroy(w->redis);
+    w->redis = NULL;
+    kill(w->server.pid, SIGCONT);
+    assert_int_equal(i.box.came, 20);
+    assert_int_equal(i.box.result.outcome, WEIR_REDIS_UNDONE);
 }

@@ -31,6 +31,7 @@ static void begin_anew(struct weir__part *part)
 {
     bool closed = part->closed;
 
+    part->forgone = false;
     if (part->limiter->place == NULL)
         return;
     weir__part_begin(part, part->limiter, part->home);
@@ -238,13 +239,16 @@ void *weir__part_copy_apart(struct weir__part *part, weir_time now)
     return part->state;
 }
 
-void weir__part_forgo(struct weir__part *part)
+/* There is no room: nothing is remembered, unless the part is refused for it. */
+static void forgo(struct weir__part *part)
+{
+    part->forgone = part->room_at == 0;
+}
+
+void weir__part_count_lost(const struct weir__part *part)
 {
     struct weir__header *h = part->limiter->table->header;
 
-    if (part->room_at != 0)
-        return;
-    part->forgone = true;
     weir__count(part->limiter == &part->limiter->table->banned ? &h->bans_lost : &h->evicted_early,
                 1);
 }
@@ -264,7 +268,7 @@ static bool finds_room(struct weir__part *part, struct weir__hand *hand, weir_ti
         return false;
     if (make_room(part, hand, now))
         return true;
-    weir__part_forgo(part);
+    forgo(part);
     return false;
 }
 
@@ -379,7 +383,7 @@ static bool write_new(struct weir__part *part, struct weir__hand *hand, weir_tim
         weir__slot_claim(part, now, hand, !is_large(part), &part->home.tag, 1);
 
     if (claimed == WEIR__CLAIM_NONE)
-        weir__part_forgo(part);
+        forgo(part);
     return claimed == WEIR__CLAIM_NONE || (claimed == WEIR__CLAIM_DONE && !is_large(part));
 }
 
@@ -397,7 +401,7 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
         return write_fresh(part, hand);
     if (make_room(part, hand, now))
         return false;
-    weir__part_forgo(part);
+    forgo(part);
     return true;
 }
 
@@ -446,6 +450,8 @@ void weir__part_change(struct weir__part *part, weir__changer *change, void *con
 
     while (!change_once(part, hand, change, context, make, now))
         begin_anew(part);
+    if (part->forgone)
+        weir__part_count_lost(part);
     weir__hand_give(hand);
 }
 
@@ -566,6 +572,8 @@ bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bo
 
     while (!decide_once(part, hand, ask, take, d))
         begin_anew(part);
+    if (part->forgone && d->allowed && ask->cost > 0)
+        weir__part_count_lost(part);
     if (hand != NULL)
         weir__hand_give(hand);
     return d->allowed;

@@ -206,8 +206,7 @@ static bool find_block(struct aid *aid, struct part *part)
     if (p->room_at == 0 && large > 1 &&
         !weir__slab_has_room(&p->limiter->space->slab, p->plan->state_size))
         p->room_at = INT64_MAX;
-    if (!note_full(aid, part))
-        weir__part_forgo(p);
+    (void)note_full(aid, part);
     return false;
 }
 
@@ -275,7 +274,6 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
                 WEIR__CLAIM_NONE) {
             if (note_full(aid, &parts[i]))
                 break;
-            weir__part_forgo(&parts[i].p);
             aid->forgone |= (uint64_t)1 << i;
         }
 }
@@ -328,6 +326,14 @@ EITHER bool write_all(struct aid *aid, struct part *parts, size_t n, bool narrow
         if (parts[i].changed && !parts[i].quick)
             weir__part_done(&parts[i].p);
     return done;
+}
+
+/* What was granted, and there was no room to remember it. */
+static __attribute__((noinline)) void count_lost(const struct part *parts, size_t n)
+{
+    for (const struct part *p = parts; p < parts + n; p++)
+        if (p->ask->cost > 0 && !p->changed)
+            weir__part_count_lost(&p->p);
 }
 
 /* A clock that has stepped back is written down even by a refusal.  It may have if the state's
@@ -427,6 +433,8 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
         if (__builtin_expect(out == AGAIN, 0))
             stand_back(tries);
     }
+    if (__builtin_expect(aid.slow, 0) && out == GRANTED)
+        count_lost(parts, n);
     if (__builtin_expect(aid.slow, 0)) /* refused, it has used none of the blocks of its copies */
         weir__hand_drop_spares(table, aid.hand, n);
     if (aid.hand != NULL)

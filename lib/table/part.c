@@ -479,17 +479,24 @@ void weir__parts_renew(struct weir_limiter *limiter, weir_time now)
 
 /* -------------------------------------------------------------- decide ---- */
 
+static weir_time deep_time(const struct weir_plan *plan, weir__i128 parts)
+{
+    weir__i128 scale = (weir__i128)plan->by_scale.by;
+
+    return (weir_time)((parts + scale - 1) / scale);
+}
+
 /* More is owed than can be told in the plan's parts, and so far more than the plan allows. */
 static void refuse_deep(const struct weir__part *part, const struct weir_ask *ask,
                         struct weir_decision *d)
 {
     const struct weir_plan *plan = part->plan;
-    weir__i128 scale = (weir__i128)plan->by_scale.by,
-               missing = part->owed + (weir__i128)ask->cost * plan->price - plan->capacity;
+    weir__i128 missing = part->owed + (weir__i128)ask->cost * plan->price - plan->capacity;
+    bool never = ask->cost > plan->most || ask->cost < 0;
 
     d->remaining = 0;
-    d->reset = (weir_time)((part->owed + scale - 1) / scale);
-    weir__refuse(d, (weir_time)((missing + scale - 1) / scale));
+    d->reset = deep_time(plan, part->owed);
+    weir__refuse(d, never ? WEIR_NEVER : deep_time(plan, missing));
 }
 
 /* With the slab full a key is as good as fresh, and nothing is kept. */
@@ -499,14 +506,12 @@ void weir__part_answer(const struct weir__part *part, const struct weir_ask *ask
     weir__decision_begin(part->plan, d);
     d->remaining = part->plan->most;
     d->reset = 0;
-    if (ask->cost > part->plan->most || ask->cost < 0)
-        weir__refuse(d, WEIR_NEVER);
-    else if (part->owed > 0)
+    if (part->owed > 0)
         refuse_deep(part, ask, d);
+    else if (ask->cost > part->plan->most || ask->cost < 0)
+        weir__refuse(d, WEIR_NEVER);
     else
         weir__grant(d, 0);
-    if (part->owed > 0)
-        d->remaining = 0;
     if (ask->cost < 0)
         d->reason = WEIR_BAD_ASK;
 }

@@ -261,11 +261,10 @@ static bool make_room(struct weir__part *part, struct weir__hand *hand, weir_tim
            weir__slab_make_room(part, now, hand, &part->home.tag, 1);
 }
 
-/* If there is no copy because the slab is full: another key's block has been freed, read again. */
+/* There is no copy, because the slab is full.  True: another key's block has been freed, read
+ * again. */
 static bool finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
-    if (part->state != NULL || part->owed != 0)
-        return false;
     if (make_room(part, hand, now))
         return true;
     forgo(part);
@@ -433,7 +432,7 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return true;
     if (becomes_fresh(part, change, context, now))
         return write_fresh(part, hand);
-    if (finds_room(part, hand, now))
+    if (part->state == NULL && part->owed == 0 && finds_room(part, hand, now))
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
@@ -546,7 +545,8 @@ static bool end_round(const struct weir__part *part, const struct weir_ask *ask,
     return done || part->room_at != 0;
 }
 
-/* One round; true: done. */
+/* One round; true: done.  Without a block for the copy the state is decided on in memory first:
+ * nobody makes room for a refusal. */
 static bool decide_once(struct weir__part *part, struct weir__hand *hand,
                         const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
@@ -555,16 +555,20 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     copies.used = 0;
     if (!weir__part_read(part, hand, 0, &copies, ask->now))
         return false;
-    if (take && finds_room(part, hand, ask->now))
-        return false;
-    if (part->room_at != 0)
-        return end_round(part, ask, true, d);
-    bool blind = part->state == NULL && (!take || part->slot != NULL);
-    void *apart = blind ? weir__part_copy_apart(part, ask->now) : NULL;
-    bool changed = weir__part_step(part, ask, take, d);
+    bool full = part->state == NULL && part->owed == 0;
+    void *apart = full ? weir__part_copy_apart(part, ask->now) : NULL;
+    bool changed = weir__part_step(part, ask, take, d) ||
+                   (full && apart == NULL && d->allowed && ask->cost > 0);
     free(apart);
-    if (!take || apart != NULL || !changed || (part->slot == NULL && !d->allowed))
+    part->state = full ? NULL : part->state;
+    if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
+    if (full && finds_room(part, hand, ask->now))
+        return false;
+    if (full && part->slot == NULL)
+        weir__part_answer(part, ask, d);
+    if (full)
+        return end_round(part, ask, weir__part_is_same(part), d);
     bool done =
         part->slot != NULL ? write_alone(part, hand, ask->now) : write_new(part, hand, ask->now);
     return end_round(part, ask, done, d);

@@ -145,6 +145,28 @@ TEST(test_T2_without_a_block_a_refusal_is_no_loss)
     }
 }
 
+/* In a full slab a copy takes another key's block; not for a refusal. */
+TEST(test_T2_nobody_makes_room_for_a_refusal)
+{
+    OWN(weir_table) *table = table_with_slab(20000, 40 << 16);
+    struct weir_limiter *limiter = limiter_of(table, "l", "sliding-window 9/60s buckets=9000"),
+                        *other = limiter_of(table, "m", "gcra 50/1s");
+    struct weir_item items[] = { { limiter, ask_of("spent", 1, NOW) },
+                                 { other, ask_of("k", 1, NOW) },
+                                 { limiter, ask_of("new", 1, NOW) } };
+    struct weir_decision d, each[3];
+
+    assert_true(take(limiter, "spent", 9, NOW).allowed);
+    for (int i = 0; stats_of(table, -1).evicted_early == 0; i++)
+        take(limiter, name_of("k", i), 3, NOW);
+    assert_false(take(limiter, "spent", 1, NOW).allowed);
+    take(limiter, "spent", 0, NOW);
+    assert_int_equal(stats_of(table, -1).evicted_early, 1);
+    assert_false(weir_take_all_each(items, 3, &d, each));
+    assert_int_equal(stats_of(table, -1).evicted_early, 1);
+    assert_fields(each[2], (allowed, true), (remaining, 8));
+}
+
 /* Likewise of several at once: each grant that could not be kept is one. */
 TEST(test_T2_each_grant_that_is_not_kept_is_counted_once)
 {

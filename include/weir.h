@@ -273,7 +273,7 @@ struct weir_table_stats {
     int64_t bytes;           /* of the whole region */
     int64_t limiters, guards;
     int64_t evicted_idle;  /* keys that made room and were as good as fresh */
-    int64_t evicted_early; /* keys that were not: the table is too small */
+    int64_t evicted_early; /* that were not, and grants not kept at all: the table is too small */
     int64_t recovered;     /* half-done decisions of killed processes, put right by others */
     int64_t bans;          /* in force; -1 unless asked for */
     int64_t bans_lost;     /* bans that made room before their end: the table has too few places */

@@ -18,11 +18,11 @@
  */
 #include <assert.h>
 
+#include "table/batch.h"
 #include "table/cl-throttle-limits.h"
 #include "table/part.h"
 
-#define SALT  0x6c6f6f7365u /* limiters' salts are random, and the tag tells theirs apart anyway */
-#define BATCH 16
+#define SALT 0x6c6f6f7365u /* limiters' salts are random, and the tag tells theirs apart anyway */
 
 #define SCALE_MAX (((uint32_t)1 << WEIR__CARRIED_SCALE_BITS) - 1)
 
@@ -133,11 +133,12 @@ static void follow_clock(struct weir_table *table, struct weir__home home, weir_
 
 /* Any ask at all. */
 static __attribute__((noinline)) void decide(struct weir_table *table, struct weir__home home,
-                                             const struct weir__carried_item *item, bool take,
+                                             const struct weir_plan *plan,
+                                             const struct weir_ask *given, bool take,
                                              struct weir_decision *d)
 {
-    struct weir__part part = part_of(table, item->plan, home);
-    struct weir_ask ask = item->ask;
+    struct weir__part part = part_of(table, plan, home);
+    struct weir_ask ask = *given;
 
     ask.wait_max = 0;
     if (take)
@@ -145,70 +146,62 @@ static __attribute__((noinline)) void decide(struct weir_table *table, struct we
     weir__decide_slowly(&part, &ask, take, d);
 }
 
-/* The key's slot if it is in the line. */
-static inline struct weir__wide *find_near(struct weir__wide *line, uint64_t tag)
+static inline struct weir__batch_item item_at(struct weir_table *table, const void *items, size_t i)
 {
-    struct weir__wide *slot = weir__wide_in(line, tag);
+    const struct weir__carried_item *item = (const struct weir__carried_item *)items + i;
 
-    return weir__load(&slot->tag) == tag ? slot : NULL;
+    return (struct weir__batch_item){ &table->carried, &item->ask, item->plan };
 }
 
-static inline bool take_near(struct weir__wide *slot, uint64_t tag,
-                             const struct weir__carried_item *item, struct weir_decision *d)
+static inline bool is_plain(const struct weir_ask *ask)
 {
-    const struct weir_ask *ask = &item->ask;
-
-    if (__builtin_expect((ask->cost | ask->now) < 0 || ask->wait_max != 0, 0))
-        return false;
-    return weir__wide_try(slot, tag, version_of(item->plan), step, item->plan, ask, true, d) ==
-           WEIR__TRIED_DONE;
+    return (ask->cost | ask->now) >= 0 && ask->wait_max == 0;
 }
 
-/* As take_batch in take.c: those found in their first line while the others' second lines are under
- * way.  The asks on one key stay in order likewise. */
-static __attribute__((flatten)) size_t take_batch(struct weir_table *table,
-                                                  const struct weir__carried_item *items, size_t n,
-                                                  struct weir_decision *decisions)
+static inline enum weir__tried try_slot(struct weir__wide *slot, uint64_t tag,
+                                        const struct weir__batch_item *item,
+                                        struct weir_decision *d)
 {
-    struct weir__home homes[BATCH];
-    struct weir__wide *slots[BATCH];
-    size_t granted = 0;
-    uint64_t left = 0; /* for later */
+    return weir__wide_try(slot, tag, version_of(item->plan), step, item->plan, item->ask, true, d);
+}
 
-    for (size_t i = 0; i < n; i++) {
-        homes[i] = home_of(table, items[i].ask.key);
-        slots[i] = weir__wide_at(&table->keys, homes[i].group, homes[i].first);
-        __builtin_prefetch(slots[i], 1);
+static inline bool take_near(const struct weir__batch_item *item, const struct weir__aim *aim,
+                             struct weir_decision *d)
+{
+    uint64_t tag = aim->hash.tag;
+
+    return is_plain(item->ask) &&
+           try_slot(weir__wide_in(aim->line, tag), tag, item, d) == WEIR__TRIED_DONE;
+}
+
+static __attribute__((noinline)) bool take_anywhere(const struct weir__batch_item *item,
+                                                    const struct weir__aim *aim,
+                                                    struct weir_decision *d)
+{
+    struct weir_table *table = item->limiter->table;
+    struct weir__home home = weir__home_from(&table->keys, aim->hash);
+    enum weir__tried tried = is_plain(item->ask) ? WEIR__TRIED_AGAIN : WEIR__TRIED_OTHER;
+
+    while (tried == WEIR__TRIED_AGAIN) {
+        struct weir__wide *slot = weir__wide_find(&table->keys, home);
+        tried = slot == NULL ? WEIR__TRIED_OTHER : try_slot(slot, home.tag, item, d);
     }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bit = (uint64_t)1 << (homes[i].tag >> 58);
-        slots[i] = (left & bit) != 0 ? NULL : find_near(slots[i], homes[i].tag);
-        if (slots[i] != NULL)
-            continue;
-        left |= bit;
-        __builtin_prefetch(
-            weir__wide_at(&table->keys, homes[i].group, homes[i].first + WEIR__WIDE_STEP), 1);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (slots[i] != NULL && !take_near(slots[i], homes[i].tag, &items[i], &decisions[i]))
-            decide(table, homes[i], &items[i], true, &decisions[i]);
-    for (size_t i = 0; i < n; i++) {
-        if (slots[i] == NULL)
-            decide(table, homes[i], &items[i], true, &decisions[i]);
-        granted += decisions[i].allowed;
-    }
-    return granted;
+    if (tried == WEIR__TRIED_OTHER)
+        decide(table, home, item->plan, item->ask, true, d);
+    return d->allowed;
 }
 
 size_t weir__carried_take_many(struct weir_table *table, const struct weir__carried_item *items,
                                size_t n, struct weir_decision *decisions)
 {
+    static const struct weir__batch_ways ways = { item_at, take_near, take_anywhere };
     size_t granted = 0;
 
     assert(!table->keys.narrow);
-    for (size_t begin = 0; begin < n; begin += BATCH)
-        granted += take_batch(table, items + begin, n - begin < BATCH ? n - begin : BATCH,
-                              decisions + begin);
+    for (size_t begin = 0; begin < n; begin += WEIR__BATCH)
+        granted +=
+            weir__take_batch(&ways, table, items + begin,
+                             n - begin < WEIR__BATCH ? n - begin : WEIR__BATCH, decisions + begin);
     return granted;
 }
 
@@ -216,7 +209,7 @@ bool weir__carried_peek(struct weir_table *table, const struct weir__carried_ite
                         struct weir_decision *decision)
 {
     assert(!table->keys.narrow);
-    decide(table, home_of(table, item->ask.key), item, false, decision);
+    decide(table, home_of(table, item->ask.key), item->plan, &item->ask, false, decision);
     return decision->allowed;
 }
 

@@ -31,6 +31,7 @@ static void begin_anew(struct weir__part *part)
 {
     bool closed = part->closed;
 
+    part->forgone = false;
     if (part->limiter->place == NULL)
         return;
     weir__part_begin(part, part->limiter, part->home);
@@ -238,13 +239,16 @@ void *weir__part_copy_apart(struct weir__part *part, weir_time now)
     return part->state;
 }
 
-void weir__part_forgo(struct weir__part *part)
+/* There is no room: nothing is remembered, unless the part is refused for it. */
+static void forgo(struct weir__part *part)
+{
+    part->forgone = part->room_at == 0;
+}
+
+void weir__part_count_lost(const struct weir__part *part)
 {
     struct weir__header *h = part->limiter->table->header;
 
-    if (part->room_at != 0)
-        return;
-    part->forgone = true;
     weir__count(part->limiter == &part->limiter->table->banned ? &h->bans_lost : &h->evicted_early,
                 1);
 }
@@ -257,14 +261,13 @@ static bool make_room(struct weir__part *part, struct weir__hand *hand, weir_tim
            weir__slab_make_room(part, now, hand, &part->home.tag, 1);
 }
 
-/* If there is no copy because the slab is full: another key's block has been freed, read again. */
+/* There is no copy, because the slab is full.  True: another key's block has been freed, read
+ * again. */
 static bool finds_room(struct weir__part *part, struct weir__hand *hand, weir_time now)
 {
-    if (part->state != NULL || part->owed != 0)
-        return false;
     if (make_room(part, hand, now))
         return true;
-    weir__part_forgo(part);
+    forgo(part);
     return false;
 }
 
@@ -379,7 +382,7 @@ static bool write_new(struct weir__part *part, struct weir__hand *hand, weir_tim
         weir__slot_claim(part, now, hand, !is_large(part), &part->home.tag, 1);
 
     if (claimed == WEIR__CLAIM_NONE)
-        weir__part_forgo(part);
+        forgo(part);
     return claimed == WEIR__CLAIM_NONE || (claimed == WEIR__CLAIM_DONE && !is_large(part));
 }
 
@@ -397,7 +400,7 @@ static bool write_alone(struct weir__part *part, struct weir__hand *hand, weir_t
         return write_fresh(part, hand);
     if (make_room(part, hand, now))
         return false;
-    weir__part_forgo(part);
+    forgo(part);
     return true;
 }
 
@@ -429,7 +432,7 @@ static bool change_once(struct weir__part *part, struct weir__hand *hand, weir__
         return true;
     if (becomes_fresh(part, change, context, now))
         return write_fresh(part, hand);
-    if (finds_room(part, hand, now))
+    if (part->state == NULL && part->owed == 0 && finds_room(part, hand, now))
         return false;
     if (part->state == NULL || (!change(part->plan, part->state, context) && !part->stepped))
         return weir__part_is_same(part);
@@ -446,6 +449,8 @@ void weir__part_change(struct weir__part *part, weir__changer *change, void *con
 
     while (!change_once(part, hand, change, context, make, now))
         begin_anew(part);
+    if (part->forgone)
+        weir__part_count_lost(part);
     weir__hand_give(hand);
 }
 
@@ -473,17 +478,24 @@ void weir__parts_renew(struct weir_limiter *limiter, weir_time now)
 
 /* -------------------------------------------------------------- decide ---- */
 
+static weir_time deep_time(const struct weir_plan *plan, weir__i128 parts)
+{
+    weir__i128 scale = (weir__i128)plan->by_scale.by;
+
+    return (weir_time)((parts + scale - 1) / scale);
+}
+
 /* More is owed than can be told in the plan's parts, and so far more than the plan allows. */
 static void refuse_deep(const struct weir__part *part, const struct weir_ask *ask,
                         struct weir_decision *d)
 {
     const struct weir_plan *plan = part->plan;
-    weir__i128 scale = (weir__i128)plan->by_scale.by,
-               missing = part->owed + (weir__i128)ask->cost * plan->price - plan->capacity;
+    weir__i128 missing = part->owed + (weir__i128)ask->cost * plan->price - plan->capacity;
+    bool never = ask->cost > plan->most || ask->cost < 0;
 
     d->remaining = 0;
-    d->reset = (weir_time)((part->owed + scale - 1) / scale);
-    weir__refuse(d, (weir_time)((missing + scale - 1) / scale));
+    d->reset = deep_time(plan, part->owed);
+    weir__refuse(d, never ? WEIR_NEVER : deep_time(plan, missing));
 }
 
 /* With the slab full a key is as good as fresh, and nothing is kept. */
@@ -493,14 +505,12 @@ void weir__part_answer(const struct weir__part *part, const struct weir_ask *ask
     weir__decision_begin(part->plan, d);
     d->remaining = part->plan->most;
     d->reset = 0;
-    if (ask->cost > part->plan->most || ask->cost < 0)
-        weir__refuse(d, WEIR_NEVER);
-    else if (part->owed > 0)
+    if (part->owed > 0)
         refuse_deep(part, ask, d);
+    else if (ask->cost > part->plan->most || ask->cost < 0)
+        weir__refuse(d, WEIR_NEVER);
     else
         weir__grant(d, 0);
-    if (part->owed > 0)
-        d->remaining = 0;
     if (ask->cost < 0)
         d->reason = WEIR_BAD_ASK;
 }
@@ -535,7 +545,8 @@ static bool end_round(const struct weir__part *part, const struct weir_ask *ask,
     return done || part->room_at != 0;
 }
 
-/* One round; true: done. */
+/* One round; true: done.  Without a block for the copy the state is decided on in memory first:
+ * nobody makes room for a refusal. */
 static bool decide_once(struct weir__part *part, struct weir__hand *hand,
                         const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
@@ -544,16 +555,20 @@ static bool decide_once(struct weir__part *part, struct weir__hand *hand,
     copies.used = 0;
     if (!weir__part_read(part, hand, 0, &copies, ask->now))
         return false;
-    if (take && finds_room(part, hand, ask->now))
-        return false;
-    if (part->room_at != 0)
-        return end_round(part, ask, true, d);
-    bool blind = part->state == NULL && (!take || part->slot != NULL);
-    void *apart = blind ? weir__part_copy_apart(part, ask->now) : NULL;
-    bool changed = weir__part_step(part, ask, take, d);
+    bool full = part->state == NULL && part->owed == 0;
+    void *apart = full ? weir__part_copy_apart(part, ask->now) : NULL;
+    bool changed = weir__part_step(part, ask, take, d) ||
+                   (full && apart == NULL && d->allowed && ask->cost > 0);
     free(apart);
-    if (!take || apart != NULL || !changed || (part->slot == NULL && !d->allowed))
+    part->state = full ? NULL : part->state;
+    if (!take || !changed || (part->slot == NULL && !d->allowed))
         return weir__part_is_same(part);
+    if (full && finds_room(part, hand, ask->now))
+        return false;
+    if (full && part->slot == NULL)
+        weir__part_answer(part, ask, d);
+    if (full)
+        return end_round(part, ask, weir__part_is_same(part), d);
     bool done =
         part->slot != NULL ? write_alone(part, hand, ask->now) : write_new(part, hand, ask->now);
     return end_round(part, ask, done, d);
@@ -566,6 +581,8 @@ bool weir__decide_slowly(struct weir__part *part, const struct weir_ask *ask, bo
 
     while (!decide_once(part, hand, ask, take, d))
         begin_anew(part);
+    if (part->forgone && d->allowed && ask->cost > 0)
+        weir__part_count_lost(part);
     if (hand != NULL)
         weir__hand_give(hand);
     return d->allowed;

@@ -125,8 +125,8 @@ static inline uint64_t weir__part_packed(const struct weir__part *part)
 
 /* Adds the part to what the hand will write.  False: the slab is full. */
 bool weir__part_write(struct weir__part *part, struct weir__hand *hand, size_t i);
-/* There is no room: nothing is remembered, unless the part is refused for it (room_at). */
-void weir__part_forgo(struct weir__part *part);
+/* There was no room for what should have been remembered. */
+void weir__part_count_lost(const struct weir__part *part);
 /* It is written. */
 static inline void weir__part_done(const struct weir__part *part)
 {

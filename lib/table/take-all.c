@@ -27,6 +27,7 @@ struct part {
     bool quick;                 /* by look_quick */
     bool changed;               /* the copy: there is something to write */
     bool refused;
+    bool blockless; /* not quick: there would be, but the slab has no block for the copy */
     struct weir_ask own;
 };
 
@@ -155,7 +156,8 @@ struct aid {
     struct part *full;          /* that is closed and found no room; NULL: none */
     bool missing;               /* a part that will be written has no slot yet */
     bool slow;                  /* some part was read by way of part.c */
-    uint64_t forgone;           /* a bit for each part that has no slot and gets none */
+    uint64_t forgone;           /* a bit for each part that has no slot and gets none, */
+    uint64_t unkept;            /* or that gets no block */
     struct weir_decision *each; /* the parts' own, by item; NULL: not wanted */
     struct weir__copies copies;
 };
@@ -206,8 +208,7 @@ static bool find_block(struct aid *aid, struct part *part)
     if (p->room_at == 0 && large > 1 &&
         !weir__slab_has_room(&p->limiter->space->slab, p->plan->state_size))
         p->room_at = INT64_MAX;
-    if (!note_full(aid, part))
-        weir__part_forgo(p);
+    (void)note_full(aid, part);
     return false;
 }
 
@@ -223,12 +224,13 @@ static __attribute__((noinline)) bool look_slowly(struct aid *aid, struct part *
     part->spare = count_large(aid->parts, i); /* a hand keeps its first spare blocks */
     if (!weir__part_read(p, hand_of(aid), part->spare, &aid->copies, part->ask->now))
         return false;
-    if (p->state == NULL && p->owed == 0 && (find_block(aid, part) || aid->full != NULL))
-        return false;
-    bool blind = p->state == NULL && p->slot != NULL;
-    void *apart = blind ? weir__part_copy_apart(p, part->ask->now) : NULL;
-    part->changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) && apart == NULL &&
-                    (p->slot != NULL || (aid->forgone >> i & 1) == 0);
+    bool full = p->state == NULL && p->owed == 0, unkept = (aid->unkept >> i & 1) != 0;
+    void *apart =
+        full && (p->slot != NULL || !unkept) ? weir__part_copy_apart(p, part->ask->now) : NULL;
+    bool changed = weir__part_step(p, part->ask, part->ask->cost != 0, d) ||
+                   (full && apart == NULL && d->allowed && part->ask->cost > 0);
+    part->blockless = changed && full && !unkept;
+    part->changed = changed && !full && (p->slot != NULL || (aid->forgone >> i & 1) == 0);
     if (apart != NULL)
         p->state = NULL;
     free(apart);
@@ -275,9 +277,21 @@ static __attribute__((noinline)) void claim_slots(struct aid *aid, struct part *
                 WEIR__CLAIM_NONE) {
             if (note_full(aid, &parts[i]))
                 break;
-            weir__part_forgo(&parts[i].p);
             aid->forgone |= (uint64_t)1 << i;
         }
+}
+
+/* A block for a copy that lacks one, now that all is granted.  True: look again. */
+static __attribute__((noinline)) bool wants_block(struct aid *aid, struct part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].quick || !parts[i].blockless)
+            continue;
+        if (!find_block(aid, &parts[i]))
+            aid->unkept |= (uint64_t)1 << i;
+        return true;
+    }
+    return false;
 }
 
 _Static_assert(WEIR_ALL_MAX < WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
@@ -328,6 +342,14 @@ EITHER bool write_all(struct aid *aid, struct part *parts, size_t n, bool narrow
         if (parts[i].changed && !parts[i].quick)
             weir__part_done(&parts[i].p);
     return done;
+}
+
+/* What was granted, and there was no room to remember it. */
+static __attribute__((noinline)) void count_lost(const struct part *parts, size_t n)
+{
+    for (const struct part *p = parts; p < parts + n; p++)
+        if (p->ask->cost > 0 && !p->changed)
+            weir__part_count_lost(&p->p);
 }
 
 /* A clock that has stepped back is written down even by a refusal.  It may have if the state's
@@ -383,6 +405,8 @@ EITHER enum outcome take_once(struct aid *aid, struct part *parts, size_t n, boo
         out = AGAIN;
     } else if (out == REFUSED && !are_refused_same(parts, n, narrow)) {
         out = AGAIN;
+    } else if (__builtin_expect(aid->slow, 0) && out == GRANTED && wants_block(aid, parts, n)) {
+        out = AGAIN;
     } else if (__builtin_expect(out == GRANTED && aid->missing, 0)) {
         claim_slots(aid, parts, n);
         out = AGAIN;
@@ -418,7 +442,7 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
     aid.hand = NULL;
     aid.full = NULL;
     aid.slow = false;
-    aid.forgone = 0;
+    aid.forgone = aid.unkept = 0;
     aid.each = each;
     shorten_waits(table, parts, n);
     for (unsigned tries = 0; out == AGAIN; tries++) {
@@ -427,6 +451,8 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
         if (__builtin_expect(out == AGAIN, 0))
             stand_back(tries);
     }
+    if (__builtin_expect(aid.slow, 0) && out == GRANTED)
+        count_lost(parts, n);
     if (__builtin_expect(aid.slow, 0)) /* refused, it has used none of the blocks of its copies */
         weir__hand_drop_spares(table, aid.hand, n);
     if (aid.hand != NULL)

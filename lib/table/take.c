@@ -11,6 +11,7 @@
  *
  * Then the rest: batches, give, reserve and settle, waiting.
  */
+#include "table/batch.h"
 #include "table/take-all.h"
 #include "table/part.h"
 
@@ -216,67 +217,36 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
     return weir__decide(limiter, home, ask, false, decision);
 }
 
-#define BATCH 16 /* enough misses under way to fill the memory's queue */
-
-/* Where an ask of a batch is decided. */
-struct aim {
-    struct weir__hash hash;
-    void *line; /* the first one */
-};
-
-static inline __attribute__((always_inline)) struct aim aim_at(const struct weir_item *item)
+static inline struct weir__batch_item item_at(struct weir_table *table, const void *items, size_t i)
 {
-    const struct weir__space *space = item->limiter->space;
-    struct weir__hash hash = weir__slot_hash(item->limiter, item->ask.key);
+    const struct weir_item *item = (const struct weir_item *)items + i;
 
-    return (struct aim){ hash, weir__slot_line(space, weir__home_from(space, hash)) };
+    (void)table;
+    return (struct weir__batch_item){ item->limiter, &item->ask, NULL };
 }
 
-static bool take_aimed(const struct weir_item *item, const struct aim *aim, struct weir_decision *d)
+static inline bool take_item_near(const struct weir__batch_item *item, const struct weir__aim *aim,
+                                  struct weir_decision *d)
 {
-    return weir__decide(item->limiter, weir__home_from(item->limiter->space, aim->hash), &item->ask,
+    return take_near(item->limiter, aim->hash.tag, aim->line, item->ask, d);
+}
+
+static __attribute__((noinline)) bool
+take_item(const struct weir__batch_item *item, const struct weir__aim *aim, struct weir_decision *d)
+{
+    return weir__decide(item->limiter, weir__home_from(item->limiter->space, aim->hash), item->ask,
                         true, d);
-}
-
-/* Prefetch every key's line; decide on the keys that are in it, and prefetch the next lines of the
- * others; then, when those have come, decide on them.  Once an ask is left for later, so are those
- * behind it on the same key, wherever that is by then: they stay in order. */
-static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
-{
-    struct aim aims[BATCH];
-    size_t later[BATCH], n_later = 0, granted = 0;
-    uint64_t left = 0; /* a bit for each key that is; some others have the same */
-
-    for (size_t i = 0; i < n; i++) {
-        aims[i] = aim_at(&items[i]);
-        __builtin_prefetch(aims[i].line, 1);
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct weir_limiter *limiter = items[i].limiter;
-        struct weir__hash hash = aims[i].hash;
-        uint64_t bit = (uint64_t)1 << (hash.tag >> 58);
-        bool waits = (left & bit) != 0;
-        if (!waits && take_near(limiter, hash.tag, aims[i].line, &items[i].ask, &decisions[i])) {
-            granted += decisions[i].allowed;
-        } else if (waits || weir__fetch_further(limiter->space, hash, aims[i].line)) {
-            left |= bit;
-            later[n_later++] = i;
-        } else {
-            granted += take_aimed(&items[i], &aims[i], &decisions[i]);
-        }
-    }
-    for (const size_t *i = later; i < later + n_later; i++)
-        granted += take_aimed(&items[*i], &aims[*i], &decisions[*i]);
-    return granted;
 }
 
 size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
+    static const struct weir__batch_ways ways = { item_at, take_item_near, take_item };
     size_t granted = 0;
 
-    for (size_t begin = 0; begin < n; begin += BATCH)
+    for (size_t begin = 0; begin < n; begin += WEIR__BATCH)
         granted +=
-            take_batch(items + begin, n - begin < BATCH ? n - begin : BATCH, decisions + begin);
+            weir__take_batch(&ways, NULL, items + begin,
+                             n - begin < WEIR__BATCH ? n - begin : WEIR__BATCH, decisions + begin);
     return granted;
 }
 

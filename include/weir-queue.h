@@ -155,6 +155,11 @@ struct weir_taken {
  * from a fleet stay used, warm-up stays warm, and counts stay as they are. */
 WEIR_API void weir_check_undo(struct weir *weir, struct weir_taken *taken, weir_time now);
 
+/* The guards that have asked a request whether it is shed: each asks it once. */
+struct weir_asked {
+    uint16_t guards[WEIR_ENTRY_MAX];
+};
+
 /* A request that can wait, for event loops.  Zero it first. */
 struct weir_visit {
     /* Set by the caller, and kept until it is decided or cancelled */
@@ -173,7 +178,7 @@ struct weir_visit {
     /* Its own */
     struct weir_waiter waiter;
     void *line;
-    uint32_t asked;
+    struct weir_asked asked;
 };
 /* Like weir_check_enter, but waits in the queue of a guard that is busy, if the rules give it one
  * (`queue`, `wait`, `order`).  True: it is decided.  False: it waits, and visit->turn is called

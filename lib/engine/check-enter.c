@@ -172,6 +172,26 @@ static void name_key(const struct weir__admission *admission, const struct weir_
                      text, len);
 }
 
+/* Whether this guard has asked before if it is shed; from now on it has.  Only after other rules
+ * there can be more of them than there is room for: then the first may ask once more. */
+static bool was_asked(const struct weir__admission *admission, const struct weir_guard *guard)
+{
+    uint16_t *asked = admission->asked ? admission->asked->guards : NULL;
+    uint16_t id = (uint16_t)(guard->id + 1); /* 0: none */
+    size_t i = 0;
+
+    if (asked == NULL)
+        return false;
+    while (i < WEIR_ENTRY_MAX && asked[i] != 0 && asked[i] != id)
+        i++;
+    if (i < WEIR_ENTRY_MAX && asked[i] == id)
+        return true;
+    if (i == WEIR_ENTRY_MAX)
+        memmove(asked, asked + 1, --i * sizeof(*asked));
+    asked[i] = id;
+    return false;
+}
+
 /* None that enforces is left out. */
 static bool refuse_too_many(struct weir__admission *admission, const struct weir__active *f,
                             struct weir_ruling *ruling)
@@ -201,9 +221,8 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
         (void)weir__guard_key(g, secrets, facts, made_key, &key);
         if (admission->listed)
             ask.priority = WEIR_PRIORITY_MAX;
-        admission->favoured = admission->listed || i < admission->asked;
-        if (i >= admission->asked)
-            admission->asked = (uint32_t)i + 1;
+        const struct weir_guard *guard = active->stations[admission->guards[i]].guard;
+        admission->favoured = was_asked(admission, guard) || admission->listed;
         if (!pass_guard(admission, active, admission->guards[i], &ask, &key, ruling)) {
             if ((ruling->decision.reason == WEIR_KEY_BUSY || admission->key_id != 0) &&
                 admission->key != NULL)

@@ -34,18 +34,19 @@ static bool decide(struct weir *weir, struct weir_visit *v, enum visit how, bool
 {
     *a = (struct weir__admission){ .ask = &v->ask,
                                    .entry = &v->entry,
-                                   .asked = how == NEW ? 0 : v->asked,
+                                   .asked = &v->asked,
                                    .in_turn = v->in_turn,
                                    .waits = waits,
                                    .in_line = how == IN_TURN,
                                    .occupied = how == IN_TURN ? NULL : is_occupied,
                                    .context = weir,
                                    .taken = v->taken };
+    if (how == NEW && !v->in_turn)
+        v->asked = (struct weir_asked){ 0 };
     v->entry.n = 0;
     if (v->taken != NULL)
         v->taken->n = 0;
     bool in = weir__check_admitted(weir, v->attrs, v->n, a, &v->ruling, v->key);
-    v->asked = a->asked;
     return !in && a->queued && v->ruling.guard != NULL && v->ruling.decision.reason == WEIR_BUSY;
 }
 

@@ -150,9 +150,9 @@ struct weir__admission {
     const struct weir_ask *ask;
     struct weir_entry *entry; /* the guards entered; none if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
-    uint32_t asked; /* the first of its guards, by number, that will not shed it any more: they
-                     * have let it pass once.  Told back, with those that did so now */
-    bool in_turn;   /* its limits have granted it before, and counted it */
+    /* Guards that will not shed it any more; gets those that ask now.  NULL: it comes but once. */
+    struct weir_asked *asked;
+    bool in_turn; /* its limits have granted it before, and counted it */
     bool waits;   /* without a permit it waits, if the guard has a queue: struct weir__enter_how */
     bool in_line; /* it waits already: a missing permit anywhere is no refusal yet */
     /* Others wait there already; NULL: nobody does. */

@@ -64,14 +64,17 @@ static inline bool weir__gate_swap(struct weir__breaker *b, const uint64_t seen[
     return weir__swap_pair(&b->gate, seen, (const uint64_t[2]){ gate, (uint64_t)at });
 }
 
-/* Every millisecond at most, since all threads read this line; back only if the clock has been set
- * back. */
-static inline void weir__breaker_note_good(struct weir__breaker *b, weir_time now)
+/* A call has ended that was not slow, or has succeeded.  Every millisecond at most, since all
+ * threads read this line; back only if the clock has been set back. */
+static inline void weir__breaker_note_moved(struct weir__breaker *b, weir_time took, weir_time now)
 {
-    uint64_t since = (uint64_t)now - (uint64_t)weir__get(&b->good);
+    uint64_t since = (uint64_t)now - (uint64_t)weir__get(&b->moved);
+    weir_time from = now - took, latest = weir__get(&b->moved_from);
 
     if (__builtin_expect(since + WEIR_SECOND > WEIR_SECOND + WEIR_MILLISECOND, 0))
-        weir__set(&b->good, now);
+        weir__set(&b->moved, now);
+    if (__builtin_expect(latest < from - WEIR_MILLISECOND || latest > now + WEIR_SECOND, 0))
+        weir__set(&b->moved_from, from);
 }
 
 #endif

@@ -458,8 +458,8 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
     uint64_t gate = weir__acquire(&b->gate);
     bool slow = is_slow(plan, took);
 
-    if (!slow && plan->slow != 0)
-        weir__breaker_note_good(b, now);
+    if (plan->slow != 0 && !(slow && bad))
+        weir__breaker_note_moved(b, took, now);
     if (__builtin_expect(probe != 0 || bad || slow || plan->part == 0 ||
                              (gate & WEIR__BREAKER_EVENTFUL) != 0,
                          0))
@@ -475,7 +475,8 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 /* ------------------------------------------------------------- in flight ---- */
 
 /* Compared with the calls that have ended since the first of them began, roughly: what was before
- * says nothing about now.  Nothing to compare with: all are slow. */
+ * says nothing about now.  Nothing to compare with: all are slow.  While others end, those that
+ * ended late do not count with them: a few that hang would make the window short for all. */
 static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                          const struct weir__hanging *h, uint64_t episode, weir_time now)
 {
@@ -491,8 +492,8 @@ static bool hang_reached(const struct weir__breaker_plan *plan, const struct wei
         c = ring_sum(plan, b, episode);
     }
     c.calls += h->calls;
-    return c.calls >= plan->min_calls &&
-           ratio_reached(plan, c.slow + h->calls, c.calls, plan->slow_percent);
+    c.slow = weir__breaker_is_stuck(b, plan->slow, h->oldest, now) ? c.slow + h->calls : h->calls;
+    return c.calls >= plan->min_calls && ratio_reached(plan, c.slow, c.calls, plan->slow_percent);
 }
 
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,

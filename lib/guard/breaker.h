@@ -6,6 +6,7 @@
 #ifndef WEIR_GUARD_BREAKER_H
 #define WEIR_GUARD_BREAKER_H
 
+#include "base/atomic.h"
 #include "guard/options.h"
 
 #define WEIR__BREAKER_PARTS     16                /* of a time window */
@@ -55,7 +56,9 @@ struct weir__breaker {
     /* Time window: ~episode while a success can open it, because only min_calls is missing. */
     uint64_t watch;
     uint64_t told; /* count window: calls so far, below twice the window, and their episode */
-    int64_t good;  /* when a call that was not slow last ended, less a millisecond at most */
+    int64_t moved; /* when a call last ended that was not slow or has succeeded, less a millisecond
+                      at most ... */
+    int64_t moved_from; /* ... and when the youngest of those began, likewise */
     _Alignas(64) struct weir__breaker_part parts[WEIR__BREAKER_PARTS];
     uint64_t ring[WEIR__BREAKER_WORDS];
 };
@@ -112,14 +115,24 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* Calls that are in flight for longer than `slow`: they count as slow, and again when they end. */
 struct weir__hanging {
-    int64_t calls; /* without probes; that began since it closed */
-    int64_t alone; /* of these, those since whose beginning no call has ended that was not slow */
-    weir_time oldest;                    /* when the first of them began */
+    int64_t calls;    /* without probes; that began since it closed */
+    int64_t alone;    /* of these, those since whose beginning nothing has moved */
+    weir_time oldest; /* when the first of them began */
     uint8_t probes[WEIR__PROBE_MAX + 1]; /* by number */
 };
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,
                                              struct weir__breaker *b,
                                              const struct weir__hanging *hanging, weir_time now);
+
+/* Nothing has moved for longer than a call may take; or one that began then is out for so long that
+ * it matters no more whether others move.  Also if the clock has stepped back. */
+#define WEIR__BREAKER_QUEUED 3 /* times `slow` */
+static inline bool weir__breaker_is_stuck(const struct weir__breaker *b, weir_time slow,
+                                          weir_time began, weir_time now)
+{
+    return (uint64_t)now - (uint64_t)weir__get(&b->moved) > (uint64_t)slow ||
+           (now - began) / WEIR__BREAKER_QUEUED > slow;
+}
 
 /* By hand; each time its window starts empty.  Forced closed, it counts but does not open; no
  * longer forced, it is closed. */

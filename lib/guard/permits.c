@@ -244,6 +244,16 @@ static void note_reclaimed(struct weir_guard *guard, int64_t reclaimed, weir_tim
     weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
 }
 
+/* A call that waits in the dependency's queue is late, but does not hang while that moves: others
+ * end, and none that came later. */
+static bool is_waiting_in_order(const struct sweep *s, weir_time began)
+{
+    const struct weir__breaker *b = &s->guard->record->breaker;
+
+    return !weir__breaker_is_stuck(b, s->plan->breaker.slow, began, s->now) &&
+           began + ((weir_time)2 << WEIR__PERMIT_GRAIN) >= weir__get(&b->moved_from);
+}
+
 /* Its time is kept in grains: not before it is certain.  Returns its permits, if it counts. */
 static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__hanging *out)
 {
@@ -261,8 +271,10 @@ static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__h
     }
     if (began < weir__get(&b->at) && weir__get(&b->at) <= s->now)
         return 0; /* an older episode's; unless the clock has stepped back */
+    if (is_waiting_in_order(s, began))
+        return 0;
     out->calls++;
-    out->alone += began > weir__get(&b->good) + ((weir_time)2 << WEIR__PERMIT_GRAIN);
+    out->alone += began > weir__get(&b->moved) + ((weir_time)2 << WEIR__PERMIT_GRAIN);
     out->oldest = out->calls == 1 || began < out->oldest ? began : out->oldest;
     return weir__permit_weight(word);
 }

@@ -446,6 +446,8 @@ int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *s
     if (shed->room > 0)
         room = shed->room;
     room = weir__least(room, all * (1 - weir__between(0, sample->pressure, 1000) / 1000));
+    if (room >= all)
+        room = ROOM_MAX; /* all fit: a share that is rounded down must cut nobody off */
     set_cuts(plan, shed, offered, room, sample);
     shed->out = room < all ? (int32_t)weir__between(1, 1000 * (1 - room / all) + 0.5, 1000) : 0;
     return 1000 - shed->out;

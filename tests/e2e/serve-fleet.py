@@ -297,6 +297,24 @@ def test_L11_an_enter_whose_time_has_gone_into_units_is_late(weir):
             assert one.json("WEIR.GUARDS")["guards"][0]["refused"]["late"] == 1
 
 
+def test_G7_an_enter_that_waits_for_units_is_asked_once_whether_it_is_shed(weir):
+    """A twentieth is let in.  All are the first of their accounts, and wait for units."""
+    rules = GUARDED.replace("concurrency: { max: 2, queue: 10, wait: 60s }",
+                            "system: { in_flight: 1 }\n    lease: 1h")
+    with Redis() as redis, node(weir, redis, rules=rules) as a, a.resp() as resp:
+        joined(a)
+        held = resp("WEIR.ENTER", "GUARD", "work")
+        assert held[0] == 1, held
+
+        def share_let_in():
+            resp("WEIR.ENTER", "GUARD", "work")
+            return resp.json("WEIR.GUARDS")["guards"][0]["admitted_percent"]
+
+        until("nearly all are shed", lambda: share_let_in() <= 6, 60)
+        entered = [resp("WEIR.ENTER", "account", "u%d" % i) for i in range(100)]
+        assert sum(e[0] for e in entered) >= 3, [e[8] for e in entered]
+
+
 def test_D3_an_enter_whose_client_has_gone_meanwhile_keeps_no_permit(weir):
     """It waits for units; when they come, the only permit is for the next."""
     rules = GUARDED.replace("max: 2", "max: 1")

@@ -158,6 +158,30 @@ def test_G7_one_that_waits_is_shed_by_guards_behind(weir):
         assert shed >= 3, shed  # a twentieth is let in
 
 
+def test_G7_a_waiter_is_asked_once_whatever_rules_come(weir):
+    """A guard that let it pass sheds it no more, wherever other rules put it; one that it has not
+    come to does."""
+    waits = "  - { name: shop, concurrency: { max: 1, queue: 5, wait: 60s } }\n"
+    loaded = "  - { name: loaded, match: { uri: /both }, system: { in_flight: 1 } }\n"
+    plain = "".join("  - { name: %s, match: { uri: /both }, concurrency: 9 }\n" % n for n in "pq")
+    for before, after, known in ((loaded + waits, plain + loaded + waits, True),
+                                 (plain + waits, waits + loaded, False)):
+        with Doors(weir, rules="version: 1\nguards:\n" + before) as d:
+            permit = d.enter("uri", "/one")["permit"]
+            waiters = [Waiter(d, "WAIT", 60000, "uri", "/both") for _ in range(5)]
+            d.resp.json("WEIR.RULES.SET", "version: 1\nguards:\n" + after)
+            for step in range(100):
+                d.server.clock(1000 + step / 4)
+                d.enter("GUARD", "loaded", "COST", 1)
+            shed = 0
+            for waiter in waiters:
+                assert permit is None or d.exit(permit) == 1
+                entered = waiter.answer()
+                permit = entered["permit"]
+                shed += (entered["reason"], entered["guard"]) == ("shed", "loaded")
+            assert shed == 0 if known else shed >= 3, (known, shed)  # a twentieth is let in
+
+
 def test_L11_limits_have_the_rest_of_its_wait(weir):
     """After a wait in the queue, a limit may let it wait for what is left of its time."""
     rules = ('version: 1\nrules:\n  - { name: slowly, key: "{ip}", limit: 1/10s }\n'

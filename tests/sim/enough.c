@@ -27,7 +27,7 @@ static double refused(const char *controller)
 
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         run_plan(controller, seed);
-        busy += outcome.measured.busy + outcome.measured.shed;
+        busy += outcome.measured.busy + outcome.measured.shed + outcome.measured.open;
         requests += outcome.measured.requests;
     }
     return share(busy, requests);
@@ -149,4 +149,31 @@ TEST(test_L12_a_burst_in_the_start_does_not_take_the_permits)
         run_plan(WEIR_ADAPTIVE, seed);
         assert_at_least(outcome.goodput, 75);
     }
+}
+
+/* Bursts that the backend works off are no hang: slow is ten times the mean. */
+TEST(test_G4_a_breaker_refuses_nobody_below_the_capacity)
+{
+    static const char text[] = "length: 120s\n"
+                               "warmup: 10s\n"
+                               "backend: { workers: 1, work: 20ms }\n"
+                               "clients: [{ rate: 0.7x }]\n"
+                               "guard: { breaker: { errors: 50%, slow: 200ms } }\n";
+
+    read_text("bursts", text, strlen(text));
+    assert_at_most(refused("fixed:1000"), 0);
+}
+
+/* Their shares are fractions. */
+TEST(test_G7_classes_refuse_nobody_below_the_capacity)
+{
+    static const char text[] =
+        "length: 60s\n"
+        "backend: { workers: 3, work: 300ms }\n"
+        "clients: [{ name: a, rate: 0.3x, class: x }, { name: b, rate: 0.2x, class: y }, { name: "
+        "c, rate: 0.2x, class: z }]\n"
+        "guard: { concurrency: { max: 1000, weights: { x: 4, y: 3, z: 5 } } }\n";
+
+    read_text("classes", text, strlen(text));
+    assert_at_most(refused("fixed:1000"), 0);
 }

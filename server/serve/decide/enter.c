@@ -168,7 +168,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
     struct weir__admission gate = { .ask = ask,
                                     .entry = &entry,
                                     .leased = true,
-                                    .asked = how->asked,
+                                    .asked = &out->asked,
                                     .waits = e->wait_max > 0,
                                     .in_line = how->again,
                                     .alone = how->alone,
@@ -182,7 +182,6 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
     const struct weir_decision *d = &out->ruling.decision;
     out->uncounted = !d->allowed && d->reason == WEIR_BUSY && gate.queued;
-    out->asked = gate.asked;
     out->guard = gate.guard;
     out->priority = gate.priority;
     out->user_class = gate.user_class;
@@ -201,7 +200,7 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *e,
                             .now = how->now,
                             .priority = (int8_t)e->priority };
 
-    *out = (struct weir__entered){ .lease = 0 };
+    *out = (struct weir__entered){ .asked = how->asked };
     if (e->guard.len)
         return enter_one(server, e, &ask, how->again, out, error);
     ask.wait_max -= how->waited < ask.wait_max ? how->waited : ask.wait_max;

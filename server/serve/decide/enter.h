@@ -31,7 +31,7 @@ struct weir__entered {
     struct weir_guard *guard;     /* the one asked last, which is the one that has refused ... */
     int8_t priority;              /* ... and the ask as it sees it */
     uint8_t user_class;
-    uint32_t asked;  /* as in struct weir__admission */
+    struct weir_asked asked;
     uint64_t key_id; /* queued: see weir__guard_key_id */
     int64_t key_max;
     bool turned_away; /* by the queue */
@@ -76,7 +76,7 @@ struct weir__try {
     weir_time now;
     bool again;                            /* it has waited ... */
     weir_time waited;                      /* ... this long: its limits have the rest */
-    uint32_t asked;                        /* as in struct weir__admission */
+    struct weir_asked asked;               /* before */
     const struct weir__alone_rules *alone; /* engine/fleet.h; NULL: none */
 };
 int weir__enter_once(struct weir__server *server, const struct weir__enter *enter,

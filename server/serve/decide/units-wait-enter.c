@@ -34,7 +34,7 @@ static bool decide(void *context, const struct weir__alone_rules *alone, weir_ti
 {
     struct weir__units_wait_enter *w = context;
     struct weir_error error;
-    const struct weir__try how = { .now = now, .alone = alone };
+    const struct weir__try how = { .now = now, .asked = w->entered.asked, .alone = alone };
 
     weir__enter_once(w->loop->server, &w->enter, &how, &w->entered, &error);
     *ruling = w->entered.ruling;
@@ -79,7 +79,7 @@ static void finish(struct weir__letter *letter)
 
 /* False: there is no place with the agent. */
 static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
-                const struct weir__later *later)
+                const struct weir__later *later, const struct weir_asked *asked)
 {
     struct weir__loop *loop = conn->loop;
     struct weir__units_wait_enter *w = calloc(1, sizeof(*w));
@@ -93,6 +93,7 @@ static bool ask(struct weir__conn *conn, const struct weir__enter *enter,
                                           .conn = conn,
                                           .enter = *enter,
                                           .later = *later,
+                                          .entered = { .asked = *asked },
                                           .fair_user = conn->fair_user,
                                           .began = weir__loop_now(loop) };
     const struct weir__agent_dry dry = { .ask = { .attrs = enter->attrs,
@@ -128,9 +129,11 @@ bool weir__units_wait_enter(struct weir__conn *conn, const struct weir__enter *e
     if (loop->server->fleet == NULL)
         return false;
     bool placed = weir__units_wait_take(conn);
-    if (placed && ask(conn, enter, later))
+    if (placed && ask(conn, enter, later, &out->asked))
         return true;
-    const struct weir__try how = { .now = weir__loop_now(loop), .alone = placed ? &all : &open };
+    const struct weir__try how = { .now = weir__loop_now(loop),
+                                   .asked = out->asked,
+                                   .alone = placed ? &all : &open };
     weir__enter_once(loop->server, enter, &how, out, &error);
     return false;
 }

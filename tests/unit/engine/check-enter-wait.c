@@ -4,7 +4,7 @@
 #include "unit/visits.h"
 
 /* One try of a waiter: as the server makes it. */
-static bool try_again(struct weir *weir, const char *request, bool asked,
+static bool try_again(struct weir *weir, const char *request, struct weir_asked *asked,
                       struct weir_ruling *ruling)
 {
     struct request r = request_of(request);
@@ -20,15 +20,16 @@ static bool try_again(struct weir *weir, const char *request, bool asked,
 
 TEST(test_G7_who_has_waited_is_not_shed)
 {
+    struct weir_asked asked = { 0 };
     struct weir_ruling r;
 
     OWN(weir) *weir =
         engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
-    assert_false(try_again(weir, "ip=::1", false, &r));
+    assert_false(try_again(weir, "ip=::1", &asked, &r));
     assert_int_equal(r.decision.reason, WEIR_SHED);
     int64_t arrived = guard_info(weir, "g", NOW).refused_shed;
-    assert_true(try_again(weir, "ip=::1", true, &r));
+    assert_true(try_again(weir, "ip=::1", &asked, &r));
     assert_int_equal(guard_info(weir, "g", NOW).refused_shed, arrived);
 }
 
@@ -36,6 +37,7 @@ TEST(test_G7_who_has_waited_is_not_shed)
 TEST(test_L11_who_waits_is_not_counted_until_its_turn)
 {
     struct weir_totals before, after;
+    struct weir_asked asked = { 0 };
     struct weir_ruling r;
 
     OWN(weir) *weir =
@@ -45,15 +47,15 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
     entered(weir, "uri=/g", NOW, 1);
     weir_totals_get(weir, &before);
     for (int i = 0; i < 10; i++)
-        assert_false(try_again(weir, "uri=/q", i > 0, &r));
+        assert_false(try_again(weir, "uri=/q", &asked, &r));
     weir_totals_get(weir, &after);
     assert_int_equal(after.refused, before.refused);
     assert_int_equal(guard_info(weir, "q", NOW).refused_busy, 0);
     leave(weir, &q, WEIR_SUCCEEDED, NOW);
-    assert_true(try_again(weir, "uri=/q", true, &r));
+    assert_true(try_again(weir, "uri=/q", &asked, &r));
     weir_totals_get(weir, &after);
     assert_int_equal(after.allowed, before.allowed + 1);
-    assert_false(try_again(weir, "uri=/g", false, &r));
+    assert_false(try_again(weir, "uri=/g", NULL, &r));
     weir_totals_get(weir, &after);
     assert_int_equal(after.refused, before.refused + 1);
     assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);

@@ -2,7 +2,7 @@
 #include "unit/test.h"
 
 #include "engine/waiting-lines.h"
-#include "unit/visits.h"
+#include "unit/guests.h"
 
 /* ------------------------------------------------------------------ undo ---- */
 
@@ -131,35 +131,6 @@ TEST(test_N4_undo_under_other_rules)
 }
 
 /* ---------------------------------------------------------------- queues ---- */
-
-struct guest {
-    struct weir_visit visit;
-    struct request request;
-    bool turned;
-};
-
-static void on_turn(struct weir_visit *visit)
-{
-    ((struct guest *)visit->context)->turned = true;
-}
-
-static bool come(struct weir *weir, struct guest *g, const char *request, weir_time now)
-{
-    *g = (struct guest){ .request = request_of(request) };
-    g->visit = (struct weir_visit){ .attrs = g->request.attrs,
-                                    .n = g->request.n,
-                                    .ask = { .cost = 1, .now = now },
-                                    .queue_max = WEIR_FOREVER,
-                                    .turn = on_turn,
-                                    .context = g };
-    return weir_check_later(weir, &g->visit);
-}
-
-static void go(struct weir *weir, struct guest *g, weir_time now)
-{
-    weir_check_exit(weir, &g->visit.entry, WEIR_SUCCEEDED, now);
-    weir_check_poll(weir, now);
-}
 
 #define QUEUE_FOR(wait) GUARDS("- { name: g, concurrency: { max: 1, queue: 3, wait: " wait " } }\n")
 #define QUEUE(rest)     QUEUE_FOR("1s" rest)
@@ -536,92 +507,6 @@ static void share_a_permit(bool h_first)
     }
     assert_in_range(done[0], 200, 400);
     assert_in_range(done[1], 200, 400);
-}
-
-/* Shedding is asked once by each guard: by those behind the one where it waits, at its turn. */
-TEST(test_G7_a_waiter_is_shed_by_a_guard_that_it_has_not_come_to)
-{
-    OWN(weir) *weir = engine_of(GUARDS(
-        "- { name: a, match: { uri: [/a, /both] }, shed: true, concurrency: { max: 1, queue: "
-        "4 } }\n"
-        "- { name: b, match: { uri: [/b, /both] }, shed: true, concurrency: { max: 1, queue: "
-        "4 } }\n"));
-    struct guest one, two, both, other;
-
-    assert_true(come(weir, &one, "uri=/a", NOW));
-    assert_true(come(weir, &two, "uri=/b", NOW));
-    assert_false(come(weir, &both, "uri=/both", NOW));
-    assert_false(come(weir, &other, "uri=/both", NOW));
-    guard_of(weir, "a").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
-    go(weir, &one, NOW);
-    assert_int_equal(weir_check_poll(weir, NOW), 2); /* both wait at b: shed by none */
-    guard_of(weir, "b").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
-    go(weir, &two, NOW);
-    assert_entered(both.visit, 2);
-    assert_false(other.turned);
-    go(weir, &both, NOW);
-    assert_entered(other.visit, 2);
-    go(weir, &other, NOW);
-
-    guard_of(weir, "a").guard->record->shed.cuts[0] = 0;
-    assert_true(come(weir, &one, "uri=/a", NOW));
-    assert_false(come(weir, &both, "uri=/both", NOW));
-    go(weir, &one, NOW);
-    assert_refused_by_guard(both.visit, "b", WEIR_SHED);
-    assert_int_equal(in_flight(weir, "a", NOW), 0);
-}
-
-/* At its turn one before that was busy: it has been there all the same. */
-TEST(test_G7_a_waiter_is_not_shed_by_a_guard_that_it_has_come_to)
-{
-    OWN(weir) *weir = engine_of(GUARDS(
-        "- { name: a, match: { uri: [/a, /both] }, concurrency: { max: 1, queue: 4 } }\n"
-        "- { name: b, match: { uri: [/b, /both] }, shed: true, concurrency: { max: 1, queue: "
-        "20 } }\n"));
-    struct guest one, two, both;
-
-    assert_true(come(weir, &two, "uri=/b", NOW));
-    assert_false(come(weir, &both, "uri=/both", NOW)); /* at b, which has not shed it */
-    guard_of(weir, "b").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
-    assert_true(come(weir, &one, "uri=/a", NOW));
-    go(weir, &two, NOW); /* now it waits at a */
-    assert_false(both.turned);
-    go(weir, &one, NOW);
-    assert_entered(both.visit, 2);
-}
-
-static struct weir *of_turn;
-static struct guest *leaves;
-
-static void leave_in_turn(struct weir_visit *visit)
-{
-    ((struct guest *)visit)->turned = true;
-    weir_check_exit(of_turn, &leaves->visit.entry, WEIR_SUCCEEDED, NOW);
-}
-
-/* On its way to another queue it finds a permit there: it has not come to those behind. */
-TEST(test_G7_a_waiter_that_moves_is_shed_by_guards_that_it_has_not_come_to)
-{
-    OWN(weir) *weir = engine_of(GUARDS(
-        "- { name: a, match: { uri: [/a, /all] }, concurrency: { max: 2, queue: 4 } }\n"
-        "- { name: b, match: { uri: [/b, /all] }, concurrency: { max: 1, queue: 4 } }\n"
-        "- { name: c, match: { uri: /all }, shed: true, concurrency: { max: 9, queue: 20 } }\n"));
-    struct guest one, two, busy, first, all;
-
-    assert_true(come(weir, &one, "uri=/a", NOW));
-    assert_true(come(weir, &two, "uri=/a", NOW));
-    assert_true(come(weir, &busy, "uri=/b", NOW));
-    assert_false(come(weir, &first, "uri=/a", NOW));
-    assert_false(come(weir, &all, "uri=/all", NOW));
-    guard_of(weir, "c").guard->record->shed.cuts[0] = (uint64_t)WEIR__RANKS << 32;
-    of_turn = weir;
-    leaves = &busy;
-    first.visit.turn = leave_in_turn;
-    weir_check_exit(weir, &one.visit.entry, WEIR_SUCCEEDED, NOW);
-    weir_check_exit(weir, &two.visit.entry, WEIR_SUCCEEDED, NOW);
-    assert_int_equal(weir_check_poll(weir, NOW), 0);
-    assert_true(first.turned);
-    assert_refused_by_guard(all.visit, "c", WEIR_SHED);
 }
 
 TEST(test_N4_two_queues_share_a_permit)

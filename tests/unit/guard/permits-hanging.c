@@ -185,3 +185,48 @@ TEST(test_G4_silence_is_no_hang)
         assert_true(weir_exit(g, &slow[i], WEIR_SUCCEEDED, NOW + 2 * S));
     assert_int_equal(breaker_at(g, NOW + 2 * S), WEIR_BREAKER_CLOSED);
 }
+
+/* One worker, 10 ms each: a burst that it works off in order.  Every call ends later than it
+ * should, and one after the other does end.  The last `left` never do. */
+static enum weir_breaker_state work_off(struct weir_guard *g, int burst, int left, weir_time more)
+{
+    struct weir_permit p[80];
+    weir_time now = NOW;
+
+    for (int i = 0; i < 300; i++, now += 10 * MS)
+        work(g, now, MS, WEIR_SUCCEEDED);
+    for (int i = 0; i < burst; i++)
+        assert_true(enter_at(g, now, &p[i]));
+    for (int i = 0; i < burst - left; i++, now += 10 * MS) {
+        assert_int_equal(breaker_at(g, now), WEIR_BREAKER_CLOSED);
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, now));
+    }
+    assert_int_equal(breaker_at(g, now), WEIR_BREAKER_CLOSED);
+    return breaker_at(g, now + more);
+}
+
+TEST(test_G4_a_queue_that_moves_does_not_hang)
+{
+    struct weir_breaker_options slow = { .slow = S / 5, .slow_percent = 50, .window = 4 * S };
+
+    A_GUARD(g, .max = 100, .breaker = slow);
+    struct weir_guard *full =
+        guard_of(table, "full", &(struct weir_guard_options){ .max = 80, .breaker = slow });
+    struct weir_guard *hangs =
+        guard_of(table, "hangs", &(struct weir_guard_options){ .max = 100, .breaker = slow });
+    assert_int_equal(work_off(g, 80, 0, S), WEIR_BREAKER_CLOSED);
+    assert_int_equal(work_off(full, 80, 0, S), WEIR_BREAKER_CLOSED);
+    assert_int_equal(work_off(hangs, 80, 60, S), WEIR_BREAKER_OPEN);
+}
+
+/* Others that came later have ended: they do not wait for their turn. */
+TEST(test_G4_calls_that_others_overtake_hang)
+{
+    A_GUARD(g, .max = 100, .breaker = { .slow = S / 5, .slow_percent = 50 });
+    struct weir_permit p[30];
+    for (int i = 0; i < 30; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    for (int i = 1; i < 20; i++)
+        work(g, NOW + i * S / 50, MS, WEIR_SUCCEEDED);
+    assert_int_equal(breaker_at(g, NOW + S / 2), WEIR_BREAKER_OPEN);
+}

@@ -590,6 +590,15 @@ TEST(test_G7_a_light_load_is_left_alone)
     assert_int_equal(p->admitted_min, 1000);
 }
 
+/* Shares are fractions: their rounding sheds nobody. */
+TEST(test_G7_a_light_load_of_classes_is_left_alone)
+{
+    FINALLY(memory_drop) struct plant *p = three_classes(7, 5, 3);
+    run(p, 60 * S);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(p->flows[i].entered, p->flows[i].offered);
+}
+
 /* Three asks at once are no rate of thirty per second. */
 TEST(test_G7_a_few_asks_are_no_flood)
 {

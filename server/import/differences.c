@@ -107,6 +107,8 @@ struct survey {
     const struct weir__import_place *places;
     size_t uses;   /* different ones */
     bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
+    bool differ;   /* places have different limits */
+    bool by_uri;   /* a rule looks at what a rewrite changes */
     struct zone *zones[2];
 };
 
@@ -284,23 +286,43 @@ static void note_leads(struct survey *w, const struct weir__directive *d)
                               "nginx may limit what this %s leads to; rules do not", d->words[0]);
 }
 
-static void note_redirects(struct survey *w, const struct weir__directive *d,
-                           const struct weir__import_place *p, bool differ, bool lacking)
+/* A rewrite whose answer sends the client elsewhere. */
+static bool sends_away(const struct weir__directive *rewrite)
 {
-    const char *last = d->words[d->n - 1];
-    bool answers = weir__conf_is(d, "if") &&
-                   (weir__conf_find(d, "return") != NULL || weir__conf_find(d, "rewrite") != NULL);
+    static const char *const starts[] = { "http://", "https://", "$scheme" };
+    const char *last = rewrite->words[rewrite->n - 1];
+    bool sends = strcmp(last, "redirect") == 0 || strcmp(last, "permanent") == 0;
 
-    if (weir__conf_is(d, "rewrite") && differ && strcmp(last, "redirect") != 0 &&
-        strcmp(last, "permanent") != 0)
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts) && rewrite->n > 2; i++)
+        sends |= strncmp(rewrite->words[2], starts[i], strlen(starts[i])) == 0;
+    return sends;
+}
+
+/* What is done with a request before it is asked.  `d` may be in an if. */
+static void note_rewrites(struct survey *w, const struct weir__directive *d, bool asked)
+{
+    bool rewrites = weir__conf_is(d, "rewrite"), away = rewrites && sends_away(d),
+         within = weir__conf_is(d->parent, "if"),
+         sets = weir__conf_is(d, "set") && d->n == 3 && strcmp(d->words[1], "$args") == 0;
+
+    if (asked && (away || (within && weir__conf_is(d, "return"))))
+        weir__import_note(w->import, d, true, "nginx does not limit what this %s answers; rules do",
+                          d->words[0]);
+    else if ((rewrites && !away && (w->differ || w->by_uri)) || (sets && w->by_uri))
         weir__import_note(w->import, d, true,
-                          "nginx limits a rewritten request by its new place, rules by its URI as "
-                          "it was sent");
-    else if (answers && (is_asked(p, WEIR__LIMIT_REQ) || is_asked(p, WEIR__LIMIT_CONN) ||
-                         (p->at == p->server && is_asked_in_server(p))))
-        weir__import_note(w->import, d, true,
-                          "nginx does not limit what this if answers or rewrites; rules do");
-    else if (lacking)
+                          "nginx limits the rewritten request, rules its URI as it was sent");
+}
+
+static void note_redirects(struct survey *w, const struct weir__directive *d,
+                           const struct weir__import_place *p, bool lacking)
+{
+    bool asked = is_asked(p, WEIR__LIMIT_REQ) || is_asked(p, WEIR__LIMIT_CONN) ||
+                 (p->at == p->server && is_asked_in_server(p));
+
+    note_rewrites(w, d, asked);
+    for (const struct weir__directive *in = d->first; weir__conf_is(d, "if") && in; in = in->next)
+        note_rewrites(w, in, asked);
+    if (lacking)
         note_leads(w, d);
 }
 
@@ -370,6 +392,26 @@ static void note_index(struct survey *w, const struct weir__import_place *p,
     }
 }
 
+static bool is_of_uri(const char *attribute)
+{
+    return attribute != NULL &&
+           (strcmp(attribute, "uri") == 0 || strncmp(attribute, "arg.", 4) == 0);
+}
+
+/* A key or a condition that has the path or an argument. */
+static bool looks_at_uri(const struct weir__imported *rules)
+{
+    bool looks = false;
+
+    for (; rules != NULL; rules = rules->next) {
+        for (size_t i = 0; i < rules->value->n; i++)
+            looks |= is_of_uri(rules->value->parts[i].attribute);
+        for (const struct weir__import_condition *c = rules->conditions; c != NULL; c = c->next)
+            looks |= is_of_uri(c->attribute);
+    }
+    return looks;
+}
+
 /* Requests that change their place on the way, where places have different limits. */
 static void note_changes(struct survey *w)
 {
@@ -382,11 +424,12 @@ static void note_changes(struct survey *w)
         lacking += lacks(w, p);
         all++;
     }
+    w->differ = limited > 0 && (w->uses > 1 || limited < all);
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         bool lacking_here = lacks(w, p);
         first = p->at == p->server ? p : first;
         for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
-            note_redirects(w, d, p, limited > 0 && (w->uses > 1 || limited < all), lacking_here);
+            note_redirects(w, d, p, lacking_here);
         if (lacking_here && has_index(p))
             note_index(w, p, first);
     }
@@ -415,6 +458,7 @@ void weir__import_differences(struct weir__import *import, struct weir__import_p
     find_zones(&w, WEIR__LIMIT_REQ);
     find_zones(&w, WEIR__LIMIT_CONN);
     note_surely_asked(&w, places);
+    w.by_uri = looks_at_uri(rules) || looks_at_uri(guards);
     note_changes(&w);
     note_settings(import, import->http);
     if (rules != NULL || guards != NULL)

@@ -60,6 +60,11 @@ static bool has_word(const struct weir__directive *d, const char *word)
     return false;
 }
 
+static bool is_default(const struct weir__directive *listen)
+{
+    return has_word(listen, "default_server") || has_word(listen, "default"); /* its old name */
+}
+
 /* The server's listen on a port; NULL: none.  *alone: it has none at all, so it is port 80. */
 static const struct weir__directive *listen_on(struct weir__import *import,
                                                const struct weir__directive *server,
@@ -73,7 +78,7 @@ static const struct weir__directive *listen_on(struct weir__import *import,
             continue;
         *alone = false;
         struct port at = port_of(import, d);
-        if (same_port(&at, port) && (found == NULL || has_word(d, "default_server")))
+        if (same_port(&at, port) && (found == NULL || is_default(d)))
             found = d;
     }
     return found;
@@ -191,7 +196,7 @@ static struct server *servers_on(struct weir__import *import, const struct serve
         *end = s;
         end = &s->next;
         add_names(import, on, s);
-        if (d != NULL && marked == NULL && has_word(d, "default_server"))
+        if (d != NULL && marked == NULL && is_default(d))
             marked = s;
     }
     if (on != NULL)

@@ -119,6 +119,15 @@ TEST(test_N1_places)
           1, "name: \"one.2\"", "uri: [{ prefix: \"/a/b/\" }]");
 }
 
+TEST(test_N1_kinds_of_locations_without_a_blank)
+{
+    CHECK(ZONE, "location =/a { limit_req zone=one; } location ~*\\.[0-9]$ { limit_req zone=one; }",
+          1, "match:\n      uri: [{ exact: \"/a\" }]");
+    CHECK(ZONE, "location ^~/a { } location ~\\.php$ { limit_req zone=one; }", 0,
+          "match:\n      uri: [{ glob: \"**.php\" }]\n    not:\n      uri: [{ prefix: \"/a\" }]");
+    CHECK(ZONE, "location ~*\\.php$ { limit_req zone=one; }", 1, "~* ignores");
+}
+
 TEST(test_N1_inheritance)
 {
     CHECK(ZONE "limit_req zone=one burst=1;",
@@ -146,6 +155,9 @@ TEST(test_N1_servers)
     import_lines(&i, ZONE "server { listen 80 default_server; server_name a; }",
                  "limit_req zone=one;");
     assert_null(strstr(i.out.bytes, "rules:"));
+    CHECK(ZONE "server { listen 80; server_name a; }", /* by its old name */
+          "listen 80 default; server_name b; limit_req zone=one;", 0,
+          "not:\n      host: [{ exact: \"a\" }]\n");
     /* the first server of a name has it */
     CHECK(ZONE "server { server_name a b; }", "server_name b c; limit_req zone=one;", 0,
           "match:\n      host: [{ exact: \"c\" }]\n");
@@ -171,14 +183,37 @@ TEST(test_N2_connections)
           "lease: 1h", "max: 16384");
 }
 
+/* Before they are asked. */
+TEST(test_N1_rewritten_requests_are_named)
+{
+    CHECK(ZONE, "location /b { if ($x) { rewrite ^ /a; } } location /a { limit_req zone=one; }", 1,
+          "the rewritten request");
+    CHECK(ZONE, "location /b { if ($x) { return 403; } } location /a { limit_req zone=one; }", 0);
+    CHECK(ZONE, "limit_req zone=one; rewrite ^/b /a last;", 0); /* whose key is the address */
+    CHECK("limit_req_zone $uri zone=u:1m rate=1r/s;", "limit_req zone=u; rewrite ^/b /a last;", 1,
+          "the rewritten request");
+    CHECK("limit_req_zone $arg_1 zone=u:1m rate=1r/s;", "limit_req zone=u; set $args 1=2;", 1,
+          "the rewritten request");
+    CHECK("map $uri $k { ~^/a 1; } limit_conn_zone $k zone=u:1m;",
+          "limit_conn u 1; location / { rewrite ^/b /a break; }", 1, "the rewritten request");
+    CHECK(ZONE, "limit_req zone=one; set $args 1=2; set $a;", 0);
+    /* answered */
+    CHECK(ZONE, "limit_req zone=one; rewrite ^/b /a permanent;", 1, "this rewrite answers");
+    CHECK(ZONE, "rewrite ^/b https://a.example/; location / { limit_req zone=one; }", 1,
+          "this rewrite answers");
+    CHECK(ZONE, "location /b { rewrite ^ /a redirect; } location /a { limit_req zone=one; }", 0);
+}
+
 TEST(test_N1_other_things_are_named)
 {
-    CHECK(ZONE, "location / { limit_req zone=one; if ($x) { return 403; } }", 1, "this if answers");
+    CHECK(ZONE, "location / { limit_req zone=one; if ($x) { return 403; } }", 1,
+          "this return answers");
     CHECK(ZONE, "location / { try_files $uri /a; } location /a { limit_req zone=one; }", 1,
           "try_files leads to");
     CHECK(ZONE, "location /b { rewrite ^ /a; } location /a { limit_req zone=one; }", 1,
-          "by its new place");
-    CHECK(ZONE, "if ($x) { return 405; } location / { limit_req zone=one; }", 1, "this if answers");
+          "the rewritten request");
+    CHECK(ZONE, "if ($x) { return 405; } location / { limit_req zone=one; }", 1,
+          "this return answers");
     CHECK(ZONE "limit_conn_zone $uri zone=c:1m;",
           "limit_conn c 9; error_page 404 = @n; location @n { limit_req zone=one; }", 2,
           "this error_page leads to", "only nginx itself leads requests here");

@@ -136,17 +136,17 @@ static size_t group_of(const struct server *servers, const struct weir__region *
     return region != NULL ? n : 0;
 }
 
-static bool is_taken(const struct server *servers, const struct server *s,
-                     const struct weir__import_pattern *name)
+static bool is_taken(const struct server *servers, const struct weir__import_pattern *name)
 {
-    for (; servers != s; servers = servers->next)
+    for (; servers != NULL; servers = servers->next)
         for (struct weir__import_pattern *p = servers->names.first; p != NULL; p = p->next)
             if (p->kind == name->kind && strcmp(p->text, name->text) == 0)
                 return true;
     return false;
 }
 
-/* Of the same name the first server has it; of .name all goes if a part of it is another's. */
+/* Of the same name the first server has it; of .name all goes if a part of it was there before, in
+ * the server itself too. */
 static void add_name(struct weir__import *import, const struct server *servers, struct server *s,
                      const char *name)
 {
@@ -155,9 +155,9 @@ static void add_name(struct weir__import *import, const struct server *servers, 
 
     (void)weir__pattern_host(import, &said, name);
     for (struct weir__import_pattern *p = said.first; p != NULL && name[0] != '~'; p = p->next)
-        taken |= is_taken(servers, s, p);
+        taken |= is_taken(servers, p);
     for (struct weir__import_pattern *p = said.first; p != NULL && !taken; p = p->next)
-        if (name[0] != '~' || !is_taken(servers, s, p))
+        if (name[0] != '~' || !is_taken(servers, p))
             weir__pattern_add(import, &s->names, p->kind, p->text);
 }
 

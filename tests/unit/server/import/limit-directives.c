@@ -163,6 +163,8 @@ TEST(test_N1_servers)
           "match:\n      host: [{ exact: \"c\" }]\n");
     CHECK(ZONE "server { server_name *.b; }", "server_name .b c; limit_req zone=one;", 0,
           "match:\n      host: [{ exact: \"c\" }]\n");
+    CHECK(ZONE "server { server_name x; }", "server_name b .b; limit_req zone=one;", 0,
+          "match:\n      host: [{ exact: \"b\" }]\n");
     /* which of the names with stars counts */
     CHECK(ZONE "server { server_name *.a.b w.a.b; }", "server_name *.b; limit_req zone=one;", 0,
           "not:\n      host: [{ glob: \"*.a.b\" }, { exact: \"w.a.b\" }]\n");
@@ -219,6 +221,14 @@ TEST(test_N1_other_things_are_named)
           "this error_page leads to", "only nginx itself leads requests here");
     CHECK(ZONE "error_page 404 /a;", "location /a { limit_req zone=one; }", 1,
           "conf:3: differs: nginx may limit what this error_page leads to");
+    /* inherited, by a place that may not ask what the page asks */
+    CHECK(ZONE "limit_req_zone $cookie_1 zone=c:1m rate=1r/s;",
+          "limit_req zone=one; error_page 404 /404; location /b { limit_req zone=c; }", 1,
+          "this error_page leads to");
+    CHECK(ZONE "limit_req_zone $uri zone=c:1m rate=1r/s;",
+          "limit_req zone=one; error_page 404 /404; location /b { limit_req zone=c; }", 0);
+    CHECK(ZONE "limit_req_zone $cookie_1 zone=c:1m rate=1r/s;",
+          "limit_req zone=one; try_files $uri /x; location /b { limit_req zone=c; }", 0);
     CHECK(ZONE, "location / { mirror /m; } location = /m { limit_req zone=one; internal; }", 2,
           "this mirror leads to");
     CHECK(ZONE, "location = / {} location / { limit_req zone=one; }", 1, "the index index.html");

@@ -36,6 +36,9 @@ TEST(test_N1_limits)
 
 TEST(test_N1_keys)
 {
+    CHECK("limit_req_zone $http_x zone=one:1m rate=1r/s;",
+          "set $http_y 1; location / { set $http_x $remote_addr; limit_req zone=one; }", 0,
+          "key: \"{http_x}\"", "weir_attribute http_x $http_x;");
     CHECK("limit_req_zone $http_host zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
           "key: \"{header.host}\"");
     CHECK("limit_req_zone $http_x_a-$cookie_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 1,

@@ -127,7 +127,7 @@ void ngx_weir_fleet_refused(const struct weir_ruling *ruling, const char *key)
  * knows the reason.  A worker that becomes the agent while Redis is silent says so again. */
 static void tell(ngx_log_t *log)
 {
-    static bool silent, named;
+    static bool silent, named, denied;
     struct weir_fleet_info f;
 
     weir_fleet_look(fleet, &f);
@@ -151,6 +151,11 @@ static void tell(ngx_log_t *log)
                       "weir: fleet %s: %s: each host needs a name of its own (node=)", f.name,
                       f.why);
     named = wrong;
+    if (f.agent && f.draws_refused && !denied)
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "weir: fleet %s: Redis answers, but %s; rules go by when_alone", f.name,
+                      f.why);
+    denied = f.agent && f.draws_refused; /* for some seconds at least: no flood of lines */
 }
 
 /* ---------------------------------------------------------------- joining ---- */

@@ -260,6 +260,15 @@ static char *set_conn(ngx_conf_t *cf, ngx_command_t *command, void *data)
     return ngx_weir_conn_read(cf, &((struct ngx_weir_loc *)data)->conn, NGX_WEIR_CONN);
 }
 
+/* weir_wait TIME */
+static char *set_wait(ngx_conf_t *cf, ngx_command_t *command, void *data)
+{
+    char *problem = ngx_conf_set_msec_slot(cf, command, data);
+
+    ngx_weir_conf_of(cf->cycle)->waits |= ((struct ngx_weir_loc *)data)->wait > 0;
+    return problem;
+}
+
 static ngx_conf_num_bounds_t statuses = { ngx_conf_check_num_bounds, 400, 599 };
 
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
@@ -307,7 +316,7 @@ static ngx_command_t commands[] = {
     { ngx_string("weir_attribute"), ANYWHERE | NGX_CONF_TAKE2, ngx_weir_attribute_set,
       NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("weir_check"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(check), NULL },
-    { ngx_string("weir_wait"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_msec_slot, AT(wait), NULL },
+    { ngx_string("weir_wait"), ANYWHERE | NGX_CONF_TAKE1, set_wait, AT(wait), NULL },
     { ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS, ngx_weir_status_set,
       NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
     { ngx_string("weir_headers"), ANYWHERE | NGX_CONF_FLAG, ngx_conf_set_flag_slot, AT(headers),

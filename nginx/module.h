@@ -64,6 +64,7 @@ struct ngx_weir_rules {
     ngx_str_t path;
     int64_t keys, limiters, guards; /* for which the table has room */
     const char *across;             /* one across the fleet; NULL: none */
+    const char *queue;              /* a limit that lets requests wait; likewise */
     ngx_array_t sources;            /* of what the rules look at: struct ngx_weir_source */
     struct weir *weir;              /* the engine; it belongs to the table */
     struct weir_rules *parsed;      /* until the commit */
@@ -81,6 +82,7 @@ struct ngx_weir_conf {
     ngx_pool_t *pool;
     bool compat, compat_set;   /* weir_compat on; on or off */
     bool streams;              /* stream {} has come */
+    bool waits;                /* weir_wait stands somewhere */
     ngx_str_t path;            /* of the table; empty: beside the pid file */
     ngx_array_t zones, limits; /* of pointers */
     ngx_array_t attributes;    /* names that weir_attribute gives somewhere: ngx_str_t */

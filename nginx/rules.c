@@ -4,6 +4,7 @@
  * work on a private table first, which tells all that would be wrong with it, and which attributes
  * it looks at: a request's others are never fetched. */
 #include "module.h"
+#include "weir-admin.h"
 
 #define KEYS         65536 /* of all rules; 0: weir_rules FILE keys=N */
 #define KEYS_MAX     ((int64_t)1 << 30)
@@ -48,6 +49,22 @@ static ngx_int_t list_attributes(ngx_conf_t *cf, struct weir *weir, ngx_array_t 
     return NGX_OK;
 }
 
+/* The first limit with a queue, in words; NULL: there is none. */
+static const char *find_queue(ngx_conf_t *cf, const struct weir_table *table)
+{
+    struct weir_limiter_info info;
+    struct weir_limit limit;
+    char words[96];
+
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
+        if (weir_limit_parse(&limit, info.limit, NULL) == 0 && limit.queue > 0 &&
+            weir_limiter_words(&info, words)) {
+            ngx_str_t text = { ngx_strlen(words) + 1, (u_char *)words };
+            return (const char *)ngx_pstrdup(cf->pool, &text);
+        }
+    return NULL;
+}
+
 /* On a private table.  0, or the library's code. */
 static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_error *error)
 {
@@ -71,6 +88,7 @@ static int try_rules(ngx_conf_t *cf, struct ngx_weir_rules *rules, struct weir_e
         weir_table_stats(table, -1, &stats);
         rules->limiters = stats.limiters;
         rules->guards = stats.guards;
+        rules->queue = find_queue(cf, table);
         const char *across = weir_fleet_rule(weir);
         if (across != NULL) {
             ngx_str_t name = { ngx_strlen(across) + 1, (u_char *)across };
@@ -291,6 +309,11 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
             "weir: rule \"%s\" is across the fleet, and there is no weir_fleet: it counts "
             "on this host alone",
             conf->rules->across);
+    if (conf->rules->queue != NULL && !conf->waits)
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "weir: %s has a queue, and there is no weir_wait: nobody waits in it, and "
+                      "who comes too early is refused",
+                      conf->rules->queue);
     struct ngx_weir_source *sources = conf->rules->sources.elts;
     for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
         sources[i].variable = -1;

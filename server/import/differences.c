@@ -107,6 +107,8 @@ struct survey {
     const struct weir__import_place *places;
     size_t uses;   /* different ones */
     bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
+    bool differ;   /* places have different limits */
+    bool by_uri;   /* a rule looks at what a rewrite changes */
     struct zone *zones[2];
 };
 
@@ -219,12 +221,25 @@ static bool is_surely_asked(const struct survey *w, const struct weir__import_pl
     return false;
 }
 
+/* May it ask no limit of a kind that other places ask? */
+static bool lacks_kind(const struct survey *w, const struct weir__import_place *p,
+                       enum weir__heirloom kind)
+{
+    if (!w->kinds[kind] || !is_asked(p, kind) || p->surely[kind])
+        return w->kinds[kind] && !is_asked(p, kind);
+    const struct zone *zone = w->zones[kind];
+    while (zone != NULL && asks_zone(p, kind, zone->name))
+        zone = zone->next;
+    return zone != NULL;
+}
+
 /* Once: a place is compared with all others. */
 static void note_surely_asked(const struct survey *w, struct weir__import_place *p)
 {
     for (; p != NULL; p = p->next) {
         p->surely[WEIR__LIMIT_REQ] = is_surely_asked(w, p, WEIR__LIMIT_REQ);
         p->surely[WEIR__LIMIT_CONN] = is_surely_asked(w, p, WEIR__LIMIT_CONN);
+        p->lacks = lacks_kind(w, p, WEIR__LIMIT_REQ) || lacks_kind(w, p, WEIR__LIMIT_CONN);
     }
 }
 
@@ -243,23 +258,6 @@ static bool asks_more(const struct weir__import_place *q, const struct weir__imp
     return false;
 }
 
-/* May it ask no limit of a kind that other places ask? */
-static bool lacks_kind(const struct survey *w, const struct weir__import_place *p,
-                       enum weir__heirloom kind)
-{
-    if (!w->kinds[kind] || !is_asked(p, kind) || p->surely[kind])
-        return w->kinds[kind] && !is_asked(p, kind);
-    const struct zone *zone = w->zones[kind];
-    while (zone != NULL && asks_zone(p, kind, zone->name))
-        zone = zone->next;
-    return zone != NULL;
-}
-
-static bool lacks(const struct survey *w, const struct weir__import_place *p)
-{
-    return lacks_kind(w, p, WEIR__LIMIT_REQ) || lacks_kind(w, p, WEIR__LIMIT_CONN);
-}
-
 static bool is_asked_in_server(const struct weir__import_place *p)
 {
     const struct weir__directive *server = p->server;
@@ -270,7 +268,8 @@ static bool is_asked_in_server(const struct weir__import_place *p)
     return p != NULL && p->server == server;
 }
 
-static void note_leads(struct survey *w, const struct weir__directive *d)
+/* Blocks inherit all of them but try_files: where it stands, something lacks, or only within. */
+static void note_leads(struct survey *w, const struct weir__directive *d, bool here)
 {
     static const char *const names[] = { "try_files",      "error_page",  "mirror",
                                          "auth_request",   "post_action", "add_before_body",
@@ -278,30 +277,50 @@ static void note_leads(struct survey *w, const struct weir__directive *d)
     const char *last = d->words[d->n - 1];
     bool leads = last[0] == '/' || last[0] == '@' || last[0] == '$' || strcmp(last, "on") == 0;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    for (size_t i = here ? 0 : 1; i < sizeof(names) / sizeof(*names); i++)
         if (weir__conf_is(d, names[i]) && leads)
             weir__import_note(w->import, d, true,
                               "nginx may limit what this %s leads to; rules do not", d->words[0]);
 }
 
-static void note_redirects(struct survey *w, const struct weir__directive *d,
-                           const struct weir__import_place *p, bool differ, bool lacking)
+/* A rewrite whose answer sends the client elsewhere. */
+static bool sends_away(const struct weir__directive *rewrite)
 {
-    const char *last = d->words[d->n - 1];
-    bool answers = weir__conf_is(d, "if") &&
-                   (weir__conf_find(d, "return") != NULL || weir__conf_find(d, "rewrite") != NULL);
+    static const char *const starts[] = { "http://", "https://", "$scheme" };
+    const char *last = rewrite->words[rewrite->n - 1];
+    bool sends = strcmp(last, "redirect") == 0 || strcmp(last, "permanent") == 0;
 
-    if (weir__conf_is(d, "rewrite") && differ && strcmp(last, "redirect") != 0 &&
-        strcmp(last, "permanent") != 0)
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts) && rewrite->n > 2; i++)
+        sends |= strncmp(rewrite->words[2], starts[i], strlen(starts[i])) == 0;
+    return sends;
+}
+
+/* What is done with a request before it is asked.  `d` may be in an if. */
+static void note_rewrites(struct survey *w, const struct weir__directive *d, bool asked)
+{
+    bool rewrites = weir__conf_is(d, "rewrite"), away = rewrites && sends_away(d),
+         within = weir__conf_is(d->parent, "if"),
+         sets = weir__conf_is(d, "set") && d->n == 3 && strcmp(d->words[1], "$args") == 0;
+
+    if (asked && (away || (within && weir__conf_is(d, "return"))))
+        weir__import_note(w->import, d, true, "nginx does not limit what this %s answers; rules do",
+                          d->words[0]);
+    else if ((rewrites && !away && (w->differ || w->by_uri)) || (sets && w->by_uri))
         weir__import_note(w->import, d, true,
-                          "nginx limits a rewritten request by its new place, rules by its URI as "
-                          "it was sent");
-    else if (answers && (is_asked(p, WEIR__LIMIT_REQ) || is_asked(p, WEIR__LIMIT_CONN) ||
-                         (p->at == p->server && is_asked_in_server(p))))
-        weir__import_note(w->import, d, true,
-                          "nginx does not limit what this if answers or rewrites; rules do");
-    else if (lacking)
-        note_leads(w, d);
+                          "nginx limits the rewritten request, rules its URI as it was sent");
+}
+
+static void note_redirects(struct survey *w, const struct weir__directive *d,
+                           const struct weir__import_place *p, bool lacking_within)
+{
+    bool asked = is_asked(p, WEIR__LIMIT_REQ) || is_asked(p, WEIR__LIMIT_CONN) ||
+                 (p->at == p->server && is_asked_in_server(p));
+
+    note_rewrites(w, d, asked);
+    for (const struct weir__directive *in = d->first; weir__conf_is(d, "if") && in; in = in->next)
+        note_rewrites(w, in, asked);
+    if (lacking_within)
+        note_leads(w, d, p->lacks);
 }
 
 /* Does `location /` take all that is left for the server? */
@@ -370,6 +389,41 @@ static void note_index(struct survey *w, const struct weir__import_place *p,
     }
 }
 
+static bool is_of_uri(const char *attribute)
+{
+    return attribute != NULL &&
+           (strcmp(attribute, "uri") == 0 || strncmp(attribute, "arg.", 4) == 0);
+}
+
+/* A key or a condition that has the path or an argument. */
+static bool looks_at_uri(const struct weir__imported *rules)
+{
+    bool looks = false;
+
+    for (; rules != NULL; rules = rules->next) {
+        for (size_t i = 0; i < rules->value->n; i++)
+            looks |= is_of_uri(rules->value->parts[i].attribute);
+        for (const struct weir__import_condition *c = rules->conditions; c != NULL; c = c->next)
+            looks |= is_of_uri(c->attribute);
+    }
+    return looks;
+}
+
+/* A place, or one in its block. */
+static bool lacks_within(const struct weir__import_place *p)
+{
+    const struct weir__import_place *q = p;
+
+    for (; q != NULL && q->server == p->server; q = q->next) {
+        const struct weir__directive *block = q->lacks ? q->at : NULL;
+        while (block != NULL && block != p->at)
+            block = block->parent;
+        if (block != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* Requests that change their place on the way, where places have different limits. */
 static void note_changes(struct survey *w)
 {
@@ -379,19 +433,20 @@ static void note_changes(struct survey *w)
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         limited += weir__conf_inherited(p->at, WEIR__LIMIT_REQ) ||
                    weir__conf_inherited(p->at, WEIR__LIMIT_CONN);
-        lacking += lacks(w, p);
+        lacking += p->lacks;
         all++;
     }
+    w->differ = limited > 0 && (w->uses > 1 || limited < all);
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
-        bool lacking_here = lacks(w, p);
+        bool lacking_within = lacks_within(p);
         first = p->at == p->server ? p : first;
         for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
-            note_redirects(w, d, p, limited > 0 && (w->uses > 1 || limited < all), lacking_here);
-        if (lacking_here && has_index(p))
+            note_redirects(w, d, p, lacking_within);
+        if (p->lacks && has_index(p))
             note_index(w, p, first);
     }
     for (const struct weir__directive *d = w->import->http->first; d && lacking > 0; d = d->next)
-        note_leads(w, d);
+        note_leads(w, d, false);
     for (const struct weir__directive *d = w->import->root.first; d != NULL; d = d->next)
         if (weir__conf_is(d, "stream") && weir__conf_find(d, "limit_conn_zone") != NULL)
             weir__import_note(w->import, d, true, "limits of stream are left out");
@@ -415,6 +470,7 @@ void weir__import_differences(struct weir__import *import, struct weir__import_p
     find_zones(&w, WEIR__LIMIT_REQ);
     find_zones(&w, WEIR__LIMIT_CONN);
     note_surely_asked(&w, places);
+    w.by_uri = looks_at_uri(rules) || looks_at_uri(guards);
     note_changes(&w);
     note_settings(import, import->http);
     if (rules != NULL || guards != NULL)

@@ -221,7 +221,8 @@ struct weir__import_place {
     bool no_regex;                           /* ^~ */
     bool silent; /* limits are never asked there: return, internal, @name */
     bool chosen;
-    bool surely[2];   /* differences.c's: limit_req, limit_conn are asked there for certain */
+    bool surely[2];   /* differences.c's: limit_req, limit_conn are asked there for certain ... */
+    bool lacks;       /* ... or another place may ask more */
     size_t index;     /* their order */
     uint8_t uses[16]; /* limit-directives.c's: limits that are asked there */
     size_t n_uses;

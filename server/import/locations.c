@@ -62,7 +62,8 @@ static struct weir__import_place *add_place(struct finding *f, const struct weir
     return p;
 }
 
-static void add_regex(struct finding *f, const struct weir__directive *at, const char *regex)
+static void add_regex(struct finding *f, const struct weir__directive *at, const char *regex,
+                      bool any_case)
 {
     struct weir__import_place *p = add_place(f, at, WEIR__PLACE_REGEX, regex);
     bool letters = strpbrk(regex, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != NULL;
@@ -77,22 +78,39 @@ static void add_regex(struct finding *f, const struct weir__directive *at, const
         weir__import_note(f->import, at, true,
                           "rules cannot express this regular expression: its requests are decided "
                           "as if the location were not there");
-    } else if (strcmp(at->words[1], "~*") == 0 && letters) {
+    } else if (any_case && letters) {
         weir__import_note(f->import, at, true,
                           "~* ignores upper and lower case, rules match it as written");
     }
 }
 
+/* What stands before the text, which may follow without a blank: =, ^~, ~, ~*. */
+static const char *kind_of(const struct weir__directive *location, const char **text)
+{
+    static const char *const kinds[] = { "=", "^~", "~*", "~" };
+    const char *first = location->n > 1 ? location->words[1] : "";
+
+    *text = location->words[location->n - 1];
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        size_t len = strlen(kinds[i]);
+        if (location->n == 3 ? strcmp(first, kinds[i]) != 0 : strncmp(first, kinds[i], len) != 0)
+            continue;
+        *text += location->n == 2 ? len : 0;
+        return kinds[i];
+    }
+    return "";
+}
+
 static void find_within(struct finding *f, const struct weir__directive *block)
 {
     for (const struct weir__directive *d = block->first; d != NULL; d = d->next) {
-        const char *kind = d->n == 3 ? d->words[1] : "", *text = d->n > 1 ? d->words[d->n - 1] : "";
+        const char *text, *kind = kind_of(d, &text);
         struct finding inner = *f;
         struct weir__import_place *p = NULL;
         if (!weir__conf_is(d, "location") || d->n < 2 || d->n > 3 || text[0] == '@')
             continue;
         if (kind[0] == '~') {
-            add_regex(f, d, text);
+            add_regex(f, d, text, kind[1] == '*');
         } else {
             p = add_place(f, d, kind[0] == '=' ? WEIR__PLACE_EXACT : WEIR__PLACE_PREFIX, text);
             p->no_regex = kind[0] == '^';

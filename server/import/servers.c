@@ -60,6 +60,11 @@ static bool has_word(const struct weir__directive *d, const char *word)
     return false;
 }
 
+static bool is_default(const struct weir__directive *listen)
+{
+    return has_word(listen, "default_server") || has_word(listen, "default"); /* its old name */
+}
+
 /* The server's listen on a port; NULL: none.  *alone: it has none at all, so it is port 80. */
 static const struct weir__directive *listen_on(struct weir__import *import,
                                                const struct weir__directive *server,
@@ -73,7 +78,7 @@ static const struct weir__directive *listen_on(struct weir__import *import,
             continue;
         *alone = false;
         struct port at = port_of(import, d);
-        if (same_port(&at, port) && (found == NULL || has_word(d, "default_server")))
+        if (same_port(&at, port) && (found == NULL || is_default(d)))
             found = d;
     }
     return found;
@@ -131,17 +136,17 @@ static size_t group_of(const struct server *servers, const struct weir__region *
     return region != NULL ? n : 0;
 }
 
-static bool is_taken(const struct server *servers, const struct server *s,
-                     const struct weir__import_pattern *name)
+static bool is_taken(const struct server *servers, const struct weir__import_pattern *name)
 {
-    for (; servers != s; servers = servers->next)
+    for (; servers != NULL; servers = servers->next)
         for (struct weir__import_pattern *p = servers->names.first; p != NULL; p = p->next)
             if (p->kind == name->kind && strcmp(p->text, name->text) == 0)
                 return true;
     return false;
 }
 
-/* Of the same name the first server has it; of .name all goes if a part of it is another's. */
+/* Of the same name the first server has it; of .name all goes if a part of it was there before, in
+ * the server itself too. */
 static void add_name(struct weir__import *import, const struct server *servers, struct server *s,
                      const char *name)
 {
@@ -150,9 +155,9 @@ static void add_name(struct weir__import *import, const struct server *servers, 
 
     (void)weir__pattern_host(import, &said, name);
     for (struct weir__import_pattern *p = said.first; p != NULL && name[0] != '~'; p = p->next)
-        taken |= is_taken(servers, s, p);
+        taken |= is_taken(servers, p);
     for (struct weir__import_pattern *p = said.first; p != NULL && !taken; p = p->next)
-        if (name[0] != '~' || !is_taken(servers, s, p))
+        if (name[0] != '~' || !is_taken(servers, p))
             weir__pattern_add(import, &s->names, p->kind, p->text);
 }
 
@@ -191,7 +196,7 @@ static struct server *servers_on(struct weir__import *import, const struct serve
         *end = s;
         end = &s->next;
         add_names(import, on, s);
-        if (d != NULL && marked == NULL && has_word(d, "default_server"))
+        if (d != NULL && marked == NULL && is_default(d))
             marked = s;
     }
     if (on != NULL)

@@ -64,6 +64,16 @@ bool weir__has_letters(const char *text)
     return false;
 }
 
+/* Somewhere: then nginx has forgotten what the name means elsewhere. */
+static bool is_set(const struct weir__directive *block, const char *name)
+{
+    for (const struct weir__directive *d = block->first; d != NULL; d = d->next)
+        if ((weir__conf_is(d, "set") && d->n == 3 && strcmp(d->words[1] + 1, name) == 0) ||
+            is_set(d, name))
+            return true;
+    return false;
+}
+
 static const char *attribute_of(struct weir__import *import, const char *name,
                                 const struct weir__directive *at)
 {
@@ -76,7 +86,8 @@ static const char *attribute_of(struct weir__import *import, const char *name,
             return known[i].attribute;
     for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
         size_t len = strlen(families[i][0]);
-        if (strncmp(name, families[i][0], len) != 0 || name[len] == '\0')
+        if (strncmp(name, families[i][0], len) != 0 || name[len] == '\0' ||
+            is_set(import->http, name))
             continue;
         char *made = weir__import_text(import, "%s%s", families[i][1], name + len);
         for (char *c = made; i == 0 && *c != '\0'; c++)

@@ -151,6 +151,19 @@ def test_N4_what_is_known_about_the_fleet(module):
         assert nginx.logged("Redis does not answer") == 1, nginx.log()
 
 
+def test_D5_draws_that_are_refused_are_logged(module):
+    """Redis is not silent: its user may beat, and not draw."""
+    with Redis() as redis, fleet_nginx(module, redis, "closed", workers=2) as nginx:
+        joined(nginx)
+        redis.ok("ACL", "SETUSER", "default", "resetkeys", "~weir:{fleet:default}*")
+        until("it is logged", lambda: nginx.get("/?user=ann").status == 503 and nginx.logged(
+            "Redis answers, but draws are refused: .*; rules go by when_alone"), 60)
+        redis.ok("ACL", "SETUSER", "default", "~*")
+        until("it passes", lambda: nginx.get("/?user=ann").status == 200, 60)
+        assert nginx.logged("draws are refused") == 1, nginx.log()
+        assert nginx.logged("Redis does not answer") == 0, nginx.log()
+
+
 def test_N4_guards_of_requests_that_wait_for_units(module):
     rules = """guards: [{ name: backend, concurrency: { max: 2, queue: 9, wait: 1h } }]
 """

@@ -65,6 +65,15 @@ def test_N1_req_delays_and_rejects(library):
           "0.5 1", "0.5 1")
 
 
+def test_N1_req_of_a_name_that_comes_late(library):
+    """When Lua has long collected the garbage of the module's own code."""
+    code = """local req, kept = require("resty.weir.req"), {}
+        for _ = 1, 3 do collectgarbage() end
+        for i = 1, 20000 do kept[i % 100] = "other-bytes" .. i end
+        say(assert(req.new("store", 2, 3)):incoming("a", true))"""
+    check(library, code, "0 0")
+
+
 def test_N1_req_fractions_and_changes(library):
     code = """local lim = require("resty.weir.req").new("store", 0.5, 0.5)
         say(lim:incoming("a", true))

@@ -36,6 +36,20 @@ rules: [{ name: paced, key: "{arg.k}", limit: gcra 10/1s burst 1 }]
         assert waits[0] == "0.000 granted" and waits[-1] >= "0.4", waits
 
 
+def test_R14_a_queue_in_which_nobody_waits_is_named(module):
+    rules = """version: 1
+rules:
+  - { name: meter, key: "{ip}", limit: 10/1s }
+  - { name: slow, key: "{ip}", limit: leaky-bucket 10/1s burst 1 queue %d }
+"""
+    for queue, server, named in [(5, "", True), (5, "location / { weir_wait 0; }", True),
+                                 (5, "location / { weir_wait 1s; }", False), (0, "", False)]:
+        with nginx_with(module, rules % queue, "weir_rules rules.yaml;", server) as nginx:
+            code, said = nginx.test()
+            assert code == 0, said
+            assert ("slow, limit 1 has a queue, and there is no weir_wait" in said) == named, said
+
+
 def test_N4_a_client_that_leaves_gives_back_its_turn(module):
     with nginx_with(module, HOURLY, HTTP, WAITS, log="info") as nginx:
         assert nginx.get("/?k=a").status == 200

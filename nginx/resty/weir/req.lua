@@ -17,7 +17,6 @@ local mt = { __index = _M }
 
 -- A unit is a nanosecond.
 local limit = ffi.new("struct weir_limit", {
-    algorithm = "leaky-bucket",
     count = SECOND,
     period = SECOND,
     burst = 1,
@@ -31,6 +30,7 @@ end
 
 function _M.new(dict_name, rate, burst)
     assert(rate > 0 and burst >= 0)
+    limit.algorithm = "leaky-bucket" -- here it lasts as long as the function; C keeps no string alive
     local limiter, err = weir.limiter("req", dict_name, limit)
 
     if not limiter then

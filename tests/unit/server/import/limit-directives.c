@@ -36,6 +36,9 @@ TEST(test_N1_limits)
 
 TEST(test_N1_keys)
 {
+    CHECK("limit_req_zone $http_x zone=one:1m rate=1r/s;",
+          "set $http_y 1; location / { set $http_x $remote_addr; limit_req zone=one; }", 0,
+          "key: \"{http_x}\"", "weir_attribute http_x $http_x;");
     CHECK("limit_req_zone $http_host zone=one:1m rate=1r/s;", "limit_req zone=one;", 0,
           "key: \"{header.host}\"");
     CHECK("limit_req_zone $http_x_a-$cookie_b zone=one:1m rate=1r/s;", "limit_req zone=one;", 1,
@@ -119,6 +122,15 @@ TEST(test_N1_places)
           1, "name: \"one.2\"", "uri: [{ prefix: \"/a/b/\" }]");
 }
 
+TEST(test_N1_kinds_of_locations_without_a_blank)
+{
+    CHECK(ZONE, "location =/a { limit_req zone=one; } location ~*\\.[0-9]$ { limit_req zone=one; }",
+          1, "match:\n      uri: [{ exact: \"/a\" }]");
+    CHECK(ZONE, "location ^~/a { } location ~\\.php$ { limit_req zone=one; }", 0,
+          "match:\n      uri: [{ glob: \"**.php\" }]\n    not:\n      uri: [{ prefix: \"/a\" }]");
+    CHECK(ZONE, "location ~*\\.php$ { limit_req zone=one; }", 1, "~* ignores");
+}
+
 TEST(test_N1_inheritance)
 {
     CHECK(ZONE "limit_req zone=one burst=1;",
@@ -146,11 +158,16 @@ TEST(test_N1_servers)
     import_lines(&i, ZONE "server { listen 80 default_server; server_name a; }",
                  "limit_req zone=one;");
     assert_null(strstr(i.out.bytes, "rules:"));
+    CHECK(ZONE "server { listen 80; server_name a; }", /* by its old name */
+          "listen 80 default; server_name b; limit_req zone=one;", 0,
+          "not:\n      host: [{ exact: \"a\" }]\n");
     /* the first server of a name has it */
     CHECK(ZONE "server { server_name a b; }", "server_name b c; limit_req zone=one;", 0,
           "match:\n      host: [{ exact: \"c\" }]\n");
     CHECK(ZONE "server { server_name *.b; }", "server_name .b c; limit_req zone=one;", 0,
           "match:\n      host: [{ exact: \"c\" }]\n");
+    CHECK(ZONE "server { server_name x; }", "server_name b .b; limit_req zone=one;", 0,
+          "match:\n      host: [{ exact: \"b\" }]\n");
     /* which of the names with stars counts */
     CHECK(ZONE "server { server_name *.a.b w.a.b; }", "server_name *.b; limit_req zone=one;", 0,
           "not:\n      host: [{ glob: \"*.a.b\" }, { exact: \"w.a.b\" }]\n");
@@ -171,19 +188,50 @@ TEST(test_N2_connections)
           "lease: 1h", "max: 16384");
 }
 
+/* Before they are asked. */
+TEST(test_N1_rewritten_requests_are_named)
+{
+    CHECK(ZONE, "location /b { if ($x) { rewrite ^ /a; } } location /a { limit_req zone=one; }", 1,
+          "the rewritten request");
+    CHECK(ZONE, "location /b { if ($x) { return 403; } } location /a { limit_req zone=one; }", 0);
+    CHECK(ZONE, "limit_req zone=one; rewrite ^/b /a last;", 0); /* whose key is the address */
+    CHECK("limit_req_zone $uri zone=u:1m rate=1r/s;", "limit_req zone=u; rewrite ^/b /a last;", 1,
+          "the rewritten request");
+    CHECK("limit_req_zone $arg_1 zone=u:1m rate=1r/s;", "limit_req zone=u; set $args 1=2;", 1,
+          "the rewritten request");
+    CHECK("map $uri $k { ~^/a 1; } limit_conn_zone $k zone=u:1m;",
+          "limit_conn u 1; location / { rewrite ^/b /a break; }", 1, "the rewritten request");
+    CHECK(ZONE, "limit_req zone=one; set $args 1=2; set $a;", 0);
+    /* answered */
+    CHECK(ZONE, "limit_req zone=one; rewrite ^/b /a permanent;", 1, "this rewrite answers");
+    CHECK(ZONE, "rewrite ^/b https://a.example/; location / { limit_req zone=one; }", 1,
+          "this rewrite answers");
+    CHECK(ZONE, "location /b { rewrite ^ /a redirect; } location /a { limit_req zone=one; }", 0);
+}
+
 TEST(test_N1_other_things_are_named)
 {
-    CHECK(ZONE, "location / { limit_req zone=one; if ($x) { return 403; } }", 1, "this if answers");
+    CHECK(ZONE, "location / { limit_req zone=one; if ($x) { return 403; } }", 1,
+          "this return answers");
     CHECK(ZONE, "location / { try_files $uri /a; } location /a { limit_req zone=one; }", 1,
           "try_files leads to");
     CHECK(ZONE, "location /b { rewrite ^ /a; } location /a { limit_req zone=one; }", 1,
-          "by its new place");
-    CHECK(ZONE, "if ($x) { return 405; } location / { limit_req zone=one; }", 1, "this if answers");
+          "the rewritten request");
+    CHECK(ZONE, "if ($x) { return 405; } location / { limit_req zone=one; }", 1,
+          "this return answers");
     CHECK(ZONE "limit_conn_zone $uri zone=c:1m;",
           "limit_conn c 9; error_page 404 = @n; location @n { limit_req zone=one; }", 2,
           "this error_page leads to", "only nginx itself leads requests here");
     CHECK(ZONE "error_page 404 /a;", "location /a { limit_req zone=one; }", 1,
           "conf:3: differs: nginx may limit what this error_page leads to");
+    /* inherited, by a place that may not ask what the page asks */
+    CHECK(ZONE "limit_req_zone $cookie_1 zone=c:1m rate=1r/s;",
+          "limit_req zone=one; error_page 404 /404; location /b { limit_req zone=c; }", 1,
+          "this error_page leads to");
+    CHECK(ZONE "limit_req_zone $uri zone=c:1m rate=1r/s;",
+          "limit_req zone=one; error_page 404 /404; location /b { limit_req zone=c; }", 0);
+    CHECK(ZONE "limit_req_zone $cookie_1 zone=c:1m rate=1r/s;",
+          "limit_req zone=one; try_files $uri /x; location /b { limit_req zone=c; }", 0);
     CHECK(ZONE, "location / { mirror /m; } location = /m { limit_req zone=one; internal; }", 2,
           "this mirror leads to");
     CHECK(ZONE, "location = / {} location / { limit_req zone=one; }", 1, "the index index.html");

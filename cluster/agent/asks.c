@@ -250,6 +250,25 @@ static void refuse(struct weir__agent_ask *a)
     a->ruling.level = 3;
 }
 
+/* An account that it waited for has just said what is left there, beside the units that were drawn,
+ * and when all is back.  What the others said was before: other nodes may have drawn since.  What is
+ * left in an account that is closed to this host cannot be taken right now. */
+static void tell_left(struct weir__agent_ask *a, weir_time now)
+{
+    struct weir_decision *d = &a->ruling.decision;
+
+    for (size_t i = 0; a->ruling.fleet && i < a->wait.n; i++) {
+        const struct weir__fleet_key *k = a->wait.items[i].key;
+        if (a->dues[i].rule != a->ruling.rule || a->dues[i].index != a->ruling.limit_index ||
+            k->limit == NULL || k->left < 0 || !a->wait.items[i].answered)
+            continue;
+        int64_t left = k->spent && k->closed_until > now ? 0 : k->left;
+        d->remaining = left < d->limit - d->remaining ? d->remaining + left : d->limit;
+        d->reset = weir__int_most(0, k->full_at - now);
+        a->ruling.fleet = false;
+    }
+}
+
 /* Refused by an account: that counts as any refusal does, so its purse says so.  It was not closed
  * while it had units; from now on asks are refused without coming here.  With too few units in it
  * for this ask, it stays open. */
@@ -264,22 +283,8 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
     }
     if (!weir__agent_check(f, a, &last) && a->ruling.decision.reason == WEIR_DRY)
         refuse(a);
-}
-
-/* An account that it waited for has just said what is left there, beside the units that were drawn.
- * What the others said was before: other nodes may have drawn since. */
-static void tell_left(struct weir__agent_ask *a)
-{
-    struct weir_decision *d = &a->ruling.decision;
-
-    for (size_t i = 0; a->ruling.fleet && i < a->wait.n; i++) {
-        const struct weir__fleet_key *k = a->wait.items[i].key;
-        if (a->dues[i].rule != a->ruling.rule || a->dues[i].index != a->ruling.limit_index ||
-            k->limit == NULL || k->left < 0 || !a->wait.items[i].fed)
-            continue;
-        d->remaining = k->left < d->limit - d->remaining ? d->remaining + k->left : d->limit;
-        a->ruling.fleet = false;
-    }
+    if (!a->ruling.decision.allowed)
+        tell_left(a, now);
 }
 
 static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
@@ -287,7 +292,7 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
     bool granted = a->wait.over && a->wait.outcome == WEIR__FLEET_TOOK;
 
     if (granted)
-        tell_left(a);
+        tell_left(a, now);
     for (size_t i = 0; i < a->wait.n; i++)
         a->wait.items[i].key->own.asks--;
     if (granted || weir__ask_begin(a)) {

@@ -54,6 +54,7 @@ struct weir__fleet_item {
     struct weir__fleet_wait *wait;
     struct weir__fleet_item *next, *before;
     bool queued, fed;        /* waits on the key; units came for it */
+    bool answered;           /* its account has just said what is left */
     struct weir__repay kept; /* they came late, for this ask and no other: not in the purse */
 };
 

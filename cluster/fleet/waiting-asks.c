@@ -105,6 +105,12 @@ static bool is_large(struct weir__fleet *f, const struct weir__fleet_item *item,
            item->cost - item->kept.units - f->ops->have(f->world, k, now) >= k->large;
 }
 
+static void refuse(struct weir__fleet *f, struct weir__fleet_item *item, weir_time now)
+{
+    item->answered = true;
+    end(f, item->wait, WEIR__FLEET_REFUSED, retry_of(item, now), now);
+}
+
 void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     struct weir__fleet_item *next;
@@ -113,14 +119,14 @@ void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, 
          item = next) {
         next = item->next;
         if (is_large(f, item, now))
-            end(f, item->wait, WEIR__FLEET_REFUSED, retry_of(item, now), now);
+            refuse(f, item, now);
     }
 }
 
 void weir__fleet_refuse_all(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     while (k->first != NULL)
-        end(f, k->first->wait, WEIR__FLEET_REFUSED, retry_of(k->first, now), now);
+        refuse(f, k->first, now);
 }
 
 void weir__fleet_leave_alone(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -269,7 +275,7 @@ void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_ti
     for (size_t i = 0; i < w->n; i++) {
         struct weir__fleet_item *item = &w->items[i];
         item->wait = w;
-        item->queued = item->fed = false;
+        item->queued = item->fed = item->answered = false;
         item->kept.units = 0;
         if (!is_large(f, item, now))
             weir__fleet_count(item->key, item->cost, item->cost); /* it is demand */
@@ -289,7 +295,7 @@ void weir__fleet_serve_late(struct weir__fleet *f, struct weir__fleet_key *k,
             break;
         if (k->seen < item->cost)
             continue;
-        item->fed = true;
+        item->fed = item->answered = true;
         keep(f, item, (struct weir__repay){ item->cost, late->at }, now);
         item->next = NULL;
         *last = item;
@@ -320,7 +326,7 @@ int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, weir
                 break;
             continue;
         }
-        item->fed = true;
+        item->fed = item->answered = true;
         if (!try_wait(f, item->wait, now))
             left_alone += cost;
     }

@@ -251,8 +251,8 @@ static void refuse(struct weir__agent_ask *a)
 }
 
 /* An account that it waited for has just said what is left there, beside the units that were drawn,
- * and when all is back.  What the others said was before: other nodes may have drawn since.  What is
- * left in an account that is closed to this host cannot be taken right now. */
+ * and when all is back.  What the others said was before: other nodes may have drawn since.  What
+ * is left in an account that is closed to this host cannot be taken right now. */
 static void tell_left(struct weir__agent_ask *a, weir_time now)
 {
     struct weir_decision *d = &a->ruling.decision;

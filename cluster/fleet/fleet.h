@@ -97,6 +97,7 @@ struct weir__fleet_key {
     int64_t seen;    /* units in the purse at the last look */
     weir_time seen_at;
     weir_time asked_at; /* the last look that found something asked */
+    bool unwanted;      /* by an ask that was refused elsewhere meanwhile */
     bool drawing;       /* a draw is under way: */
     struct weir__draw draw;
     uint64_t id;

@@ -49,8 +49,8 @@ static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, 
 
 /* ---------------------------------------------------------------- the end ---- */
 
-/* Units that came for an ask which takes nothing after all go back at once: kept, they would be
- * missing elsewhere. */
+/* Units that came for an ask which takes nothing after all go back at once, and so do those that
+ * are still to come: kept, they would be missing elsewhere. */
 static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -58,6 +58,8 @@ static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time no
             weir__fleet_repay(f, w->items[i].key, &w->items[i].kept);
         else if (w->items[i].fed)
             weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
+        else
+            w->items[i].key->unwanted = w->items[i].key->drawing;
 }
 
 static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fleet_outcome outcome,

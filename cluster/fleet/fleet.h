@@ -72,6 +72,7 @@ struct weir__fleet_wait {
     /* The answer */
     enum weir__fleet_outcome outcome;
     weir_time retry;
+    const struct weir__fleet_item *refuser; /* whose account has refused; NULL: none has */
     bool over;
 };
 

@@ -107,9 +107,9 @@ static bool is_large(struct weir__fleet *f, const struct weir__fleet_item *item,
            item->cost - item->kept.units - f->ops->have(f->world, k, now) >= k->large;
 }
 
-static void refuse(struct weir__fleet *f, struct weir__fleet_item *item, weir_time now)
+static void refuse(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
 {
-    item->answered = true;
+    item->wait->refuser = item;
     end(f, item->wait, WEIR__FLEET_REFUSED, retry_of(item, now), now);
 }
 
@@ -120,15 +120,19 @@ void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, 
     for (struct weir__fleet_item *item = k->first; item != NULL && k->large_until > now;
          item = next) {
         next = item->next;
-        if (is_large(f, item, now))
+        if (is_large(f, item, now)) {
+            item->answered = true;
             refuse(f, item, now);
+        }
     }
 }
 
 void weir__fleet_refuse_all(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    while (k->first != NULL)
+    while (k->first != NULL) {
+        k->first->answered = true;
         refuse(f, k->first, now);
+    }
 }
 
 void weir__fleet_leave_alone(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -263,7 +267,7 @@ static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_tim
     else if (is_alone(f, w, now))
         end(f, w, WEIR__FLEET_ALONE, 0, now);
     else if ((closed = closed_one(f, w, now)) != NULL)
-        end(f, w, WEIR__FLEET_REFUSED, retry_of(closed, now), now);
+        refuse(f, closed, now);
     else if (wait_for_units(f, w, &w->items[lacking], now))
         return false;
     else
@@ -274,6 +278,7 @@ static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_tim
 void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     w->over = false;
+    w->refuser = NULL;
     for (size_t i = 0; i < w->n; i++) {
         struct weir__fleet_item *item = &w->items[i];
         item->wait = w;

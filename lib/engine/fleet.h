@@ -74,7 +74,10 @@ struct weir__alone_rules {
     size_t n;
     bool all;  /* whatever their names */
     bool open; /* those that let all pass then, whatever their names */
-    bool last; /* it does not wait any more: a dry purse refuses, and that counts */
+    bool last; /* it does not wait any more: a dry purse refuses, and that counts ... */
+    const char *refused; /* ... as a refusal by this rule's limit: its account has; NULL: none has */
+    uint32_t refused_index;
+    weir_time retry; /* of that */
 };
 /* As weir_check_key. */
 bool weir__check_alone(struct weir *weir, const struct weir_attr *attrs, size_t n,

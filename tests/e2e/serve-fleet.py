@@ -101,6 +101,28 @@ def test_D3_an_answer_of_the_account_tells_when_all_is_back(weir):
         assert (said["allowed"], said["remaining"]) == (True, 0), said
 
 
+def test_R2_the_account_that_refused_is_named(weir):
+    """Also if it has some left, so that its purse stays open; and it counts towards that ban."""
+    rule = ("  - { name: %s, key: '{%s}', limit: fixed-window %d/1h, across: fleet, within: 10s, "
+            "ban: { refusals: 3/1h, for: 1h } }\n")
+    rules = "version: 1\nrules:\n" + rule % ("wide", "user", 1000) + rule % ("tight", "team", 5)
+    with Redis() as redis, node(weir, redis, rules=rules) as a, a.resp() as resp:
+        joined(a)
+
+        def ask(*who):
+            return resp("WEIR.CHECK", "COST", 3, *who)
+
+        both = ("user", "ann", "team", "red")
+        assert ask(*both)[0] == 1
+        for _ in range(3):
+            answer = ask(*both)
+            assert answer[1:3] == ["tight", 5] and answer[8] == "limited", answer
+            assert answer[4] > 0, answer
+        answer = ask(*both)
+        assert (answer[1], answer[8]) == ("tight", "banned"), answer
+        assert ask("user", "ann")[0] == 1
+
+
 def test_D3_what_is_left_is_never_told_by_an_old_answer(weir):
     """A check waits for one account and takes from the purse of another, whose account has been
     emptied by another node since it was last asked."""

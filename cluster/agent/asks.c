@@ -295,8 +295,7 @@ static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir
     if (a->ruling.decision.reason == WEIR_DRY)
         refuse(a);
     else if (refuser < a->wait.n && is_named(a, refuser) && a->wait.items[refuser].key->limit)
-        a->ruling.decision.remaining =
-            weir__agent_world.have(f, a->wait.items[refuser].key, now);
+        a->ruling.decision.remaining = weir__agent_world.have(f, a->wait.items[refuser].key, now);
     tell_left(a, now);
 }
 

@@ -127,11 +127,20 @@ void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, 
     }
 }
 
+/* All that lack units: others have theirs here, and wait for another key's. */
 void weir__fleet_refuse_all(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    while (k->first != NULL) {
-        k->first->answered = true;
-        refuse(f, k->first, now);
+    int64_t left = f->ops->have(f->world, k, now);
+    struct weir__fleet_item *next;
+
+    for (struct weir__fleet_item *item = k->first; item != NULL; item = next) {
+        next = item->next;
+        if (item->fed && item->cost <= left) {
+            left -= item->cost;
+            continue;
+        }
+        item->answered = true;
+        refuse(f, item, now);
     }
 }
 

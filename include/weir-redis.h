@@ -170,7 +170,7 @@ WEIR_API void weir_redis_decide(struct weir_redis *redis, enum weir_redis_verb v
  */
 struct weir_redis_lock {
     struct weir_key name;
-    weir_time lifetime; /* 10 ms to 24 h; 0: 30 s */
+    weir_time lifetime; /* 10 ms to 24 h; 0: 30 s, and to renew it: as it had */
     /* Set by the calls */
     int64_t token;
     weir_time until; /* see weir_redis_lock_left */
@@ -195,8 +195,8 @@ WEIR_API enum weir_redis_outcome weir_redis_lock_acquire(struct weir_redis *redi
                                                          struct weir_redis_lock *lock,
                                                          weir_time wait,
                                                          struct weir_redis_lock_result *result);
-/* Restarts its lifetime.  After an answer that it is lost, or when none is left, it cannot be
- * renewed, and its holder has to stop. */
+/* Restarts its lifetime; it never ends sooner than it would have.  After an answer that it is lost,
+ * or when none is left, it cannot be renewed, and its holder has to stop. */
 WEIR_API enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
                                                        struct weir_redis_lock *lock,
                                                        weir_time timeout,

@@ -68,6 +68,7 @@ static inline void model_tidy(struct model_lock *m, int64_t now)
 
 static inline void model_renew(struct model_lock *m, int64_t life, int64_t now)
 {
+    life = life > 0 ? life : m->life;
     m->till = m->till > now + life ? m->till : now + life;
     m->life = m->till - now;
 }

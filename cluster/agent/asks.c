@@ -250,36 +250,53 @@ static void refuse(struct weir__agent_ask *a)
     a->ruling.level = 3;
 }
 
-/* Refused by an account: that counts as any refusal does, so its purse says so.  It was not closed
- * while it had units; from now on asks are refused without coming here.  With too few units in it
- * for this ask, it stays open. */
-static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
+static bool is_named(const struct weir__agent_ask *a, size_t i)
 {
-    static const struct weir__alone_rules last = { .last = true };
-
-    for (size_t i = 0; i < a->wait.n; i++) {
-        const struct weir__fleet_key *k = a->wait.items[i].key;
-        if (k->limit && k->spent && k->closed_until > now)
-            weir__agent_world.close(f, k, k->closed_until, k->told_until, now);
-    }
-    if (!weir__agent_check(f, a, &last) && a->ruling.decision.reason == WEIR_DRY)
-        refuse(a);
+    return a->dues[i].rule == a->ruling.rule && a->dues[i].index == a->ruling.limit_index;
 }
 
-/* An account that it waited for has just said what is left there, beside the units that were drawn.
- * What the others said was before: other nodes may have drawn since. */
-static void tell_left(struct weir__agent_ask *a)
+/* An account that it waited for has just said what is left there, beside the units that were drawn,
+ * and when all is back.  What the others said was before: other nodes may have drawn since.  What
+ * is left in an account that is closed to this host cannot be taken right now. */
+static void tell_left(struct weir__agent_ask *a, weir_time now)
 {
     struct weir_decision *d = &a->ruling.decision;
 
     for (size_t i = 0; a->ruling.fleet && i < a->wait.n; i++) {
         const struct weir__fleet_key *k = a->wait.items[i].key;
-        if (a->dues[i].rule != a->ruling.rule || a->dues[i].index != a->ruling.limit_index ||
-            k->limit == NULL || k->left < 0 || !a->wait.items[i].fed)
+        if (!is_named(a, i) || k->limit == NULL || k->left < 0 || !a->wait.items[i].answered)
             continue;
-        d->remaining = k->left < d->limit - d->remaining ? d->remaining + k->left : d->limit;
+        int64_t left = k->spent && k->closed_until > now ? 0 : k->left;
+        d->remaining = left < d->limit - d->remaining ? d->remaining + left : d->limit;
+        d->reset = weir__int_most(0, k->full_at - now);
         a->ruling.fleet = false;
     }
+}
+
+/* Refused by an account: that counts as any refusal does, so its purse says so.  It was not closed
+ * while it had units; from now on asks are refused without coming here.  With too few units in it
+ * for this ask, or in its account, it stays open. */
+static void decide_refused(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
+{
+    struct weir__alone_rules last = { .last = true, .retry = a->wait.retry };
+    size_t refuser = a->wait.refuser ? (size_t)(a->wait.refuser - a->wait.items) : a->wait.n;
+
+    if (refuser < a->wait.n) {
+        last.refused = a->dues[refuser].rule;
+        last.refused_index = a->dues[refuser].index;
+    }
+    for (size_t i = 0; i < a->wait.n; i++) {
+        const struct weir__fleet_key *k = a->wait.items[i].key;
+        if (k->limit && k->spent && k->closed_until > now)
+            weir__agent_world.close(f, k, k->closed_until, k->told_until, now);
+    }
+    if (weir__agent_check(f, a, &last))
+        return;
+    if (a->ruling.decision.reason == WEIR_DRY)
+        refuse(a);
+    else if (refuser < a->wait.n && is_named(a, refuser) && a->wait.items[refuser].key->limit)
+        a->ruling.decision.remaining = weir__agent_world.have(f, a->wait.items[refuser].key, now);
+    tell_left(a, now);
 }
 
 static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time now)
@@ -287,7 +304,7 @@ static void answer(struct weir_fleet *f, struct weir__agent_ask *a, weir_time no
     bool granted = a->wait.over && a->wait.outcome == WEIR__FLEET_TOOK;
 
     if (granted)
-        tell_left(a);
+        tell_left(a, now);
     for (size_t i = 0; i < a->wait.n; i++)
         a->wait.items[i].key->own.asks--;
     if (granted || weir__ask_begin(a)) {

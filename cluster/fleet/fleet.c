@@ -224,6 +224,7 @@ bool weir__fleet_draw(struct weir__fleet *f, struct weir__fleet_key *k, weir_tim
     k->draw = draw_of(f, k);
     k->asked = 0;
     k->drawing = true;
+    k->unwanted = false;
     k->id = f->next_id++;
     k->sent = k->sent_first = now;
     k->repeats = 0;
@@ -493,6 +494,12 @@ static void go_on(struct weir__fleet *f, struct weir__fleet_key *k, weir_time no
     weir__fleet_plan(f, k, now);
 }
 
+/* Of the units in the purse. */
+static int64_t just_drawn(const struct weir__fleet_key *k, const struct weir__drawn *drawn)
+{
+    return k->lots[0].drawn_at == drawn->at ? weir__int_least(k->seen, k->lots[0].units) : 0;
+}
+
 void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_t id,
                        const struct weir__fleet_answer *answer, weir_time now)
 {
@@ -520,6 +527,8 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
         int64_t kept = weir__fleet_serve(f, k, now);
         if (k->limit->terms.exact)
             weir__fleet_pay_back(f, k, k->seen - kept, now);
+        else if (k->unwanted && k->first == NULL && !f->exact && !is_hot(f, k))
+            weir__fleet_pay_back(f, k, just_drawn(k, drawn), now);
     }
     if (k->spent) {
         note_told(k, answer, now);

@@ -54,6 +54,7 @@ struct weir__fleet_item {
     struct weir__fleet_wait *wait;
     struct weir__fleet_item *next, *before;
     bool queued, fed;        /* waits on the key; units came for it */
+    bool answered;           /* its account has just said what is left */
     struct weir__repay kept; /* they came late, for this ask and no other: not in the purse */
 };
 
@@ -71,6 +72,7 @@ struct weir__fleet_wait {
     /* The answer */
     enum weir__fleet_outcome outcome;
     weir_time retry;
+    const struct weir__fleet_item *refuser; /* whose account has refused; NULL: none has */
     bool over;
 };
 
@@ -96,6 +98,7 @@ struct weir__fleet_key {
     int64_t seen;    /* units in the purse at the last look */
     weir_time seen_at;
     weir_time asked_at; /* the last look that found something asked */
+    bool unwanted;      /* by an ask that was refused elsewhere meanwhile */
     bool drawing;       /* a draw is under way: */
     struct weir__draw draw;
     uint64_t id;

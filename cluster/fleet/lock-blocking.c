@@ -134,10 +134,12 @@ enum weir_redis_outcome weir_redis_lock_renew(struct weir_redis *redis,
 
     if (is_refused(lock, true, result))
         return result->outcome;
+    ask.life = lock->lifetime;
     ask_and_wait(redis, &ask, timeout, result);
     bool kept = result->held && result->token == lock->token; /* else Redis has renewed nothing */
+    weir_time life = ask.life > 0 ? ask.life : result->left;
     if (result->outcome == WEIR_REDIS_ANSWERED)
-        lock->until = kept ? sent + ask.life - ask.life / WEIR__LOCK_DRIFT : 0;
+        lock->until = kept ? sent + life - life / WEIR__LOCK_DRIFT : 0;
     result->held = weir_redis_lock_left(lock) > 0;
     return result->outcome;
 }

@@ -6,7 +6,7 @@
 --   ARGV     a verb, the caller's id, a lifetime in us, a token, an ask ('': none)
 --              take   have it, or not
 --              wait   have it, or stand in line
---              keep   renew, if the id has it under this token
+--              keep   renew, if the id has it under this token; a lifetime of 0: as it had
 --              free   give it back, or leave the line
 --              quit   the same by an attempt that nobody was told of: not if its ask came again
 --              drop   the holder under this token has it no more
@@ -148,6 +148,7 @@ elseif takes and h[5] ~= id then
     stand_in_line()
   end
 elseif verb == 'keep' and holder == id and token == tonumber(ARGV[4]) then
+  life = life > 0 and life or tonumber(h[4] or 0)
   renew()
 elseif verb == 'free' or verb == 'quit' then
   leave(id)

@@ -49,8 +49,8 @@ static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, 
 
 /* ---------------------------------------------------------------- the end ---- */
 
-/* Units that came for an ask which takes nothing after all go back at once: kept, they would be
- * missing elsewhere. */
+/* Units that came for an ask which takes nothing after all go back at once, and so do those that
+ * are still to come: kept, they would be missing elsewhere. */
 static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -58,6 +58,8 @@ static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time no
             weir__fleet_repay(f, w->items[i].key, &w->items[i].kept);
         else if (w->items[i].fed)
             weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
+        else
+            w->items[i].key->unwanted = w->items[i].key->drawing;
 }
 
 static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fleet_outcome outcome,
@@ -105,6 +107,12 @@ static bool is_large(struct weir__fleet *f, const struct weir__fleet_item *item,
            item->cost - item->kept.units - f->ops->have(f->world, k, now) >= k->large;
 }
 
+static void refuse(struct weir__fleet *f, const struct weir__fleet_item *item, weir_time now)
+{
+    item->wait->refuser = item;
+    end(f, item->wait, WEIR__FLEET_REFUSED, retry_of(item, now), now);
+}
+
 void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     struct weir__fleet_item *next;
@@ -112,15 +120,28 @@ void weir__fleet_refuse_large(struct weir__fleet *f, struct weir__fleet_key *k, 
     for (struct weir__fleet_item *item = k->first; item != NULL && k->large_until > now;
          item = next) {
         next = item->next;
-        if (is_large(f, item, now))
-            end(f, item->wait, WEIR__FLEET_REFUSED, retry_of(item, now), now);
+        if (is_large(f, item, now)) {
+            item->answered = true;
+            refuse(f, item, now);
+        }
     }
 }
 
+/* All that lack units: others have theirs here, and wait for another key's. */
 void weir__fleet_refuse_all(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
-    while (k->first != NULL)
-        end(f, k->first->wait, WEIR__FLEET_REFUSED, retry_of(k->first, now), now);
+    int64_t left = f->ops->have(f->world, k, now);
+    struct weir__fleet_item *next;
+
+    for (struct weir__fleet_item *item = k->first; item != NULL; item = next) {
+        next = item->next;
+        if (item->fed && item->cost <= left) {
+            left -= item->cost;
+            continue;
+        }
+        item->answered = true;
+        refuse(f, item, now);
+    }
 }
 
 void weir__fleet_leave_alone(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
@@ -255,7 +276,7 @@ static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_tim
     else if (is_alone(f, w, now))
         end(f, w, WEIR__FLEET_ALONE, 0, now);
     else if ((closed = closed_one(f, w, now)) != NULL)
-        end(f, w, WEIR__FLEET_REFUSED, retry_of(closed, now), now);
+        refuse(f, closed, now);
     else if (wait_for_units(f, w, &w->items[lacking], now))
         return false;
     else
@@ -266,10 +287,11 @@ static bool try_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_tim
 void weir__fleet_wait(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     w->over = false;
+    w->refuser = NULL;
     for (size_t i = 0; i < w->n; i++) {
         struct weir__fleet_item *item = &w->items[i];
         item->wait = w;
-        item->queued = item->fed = false;
+        item->queued = item->fed = item->answered = false;
         item->kept.units = 0;
         if (!is_large(f, item, now))
             weir__fleet_count(item->key, item->cost, item->cost); /* it is demand */
@@ -289,7 +311,7 @@ void weir__fleet_serve_late(struct weir__fleet *f, struct weir__fleet_key *k,
             break;
         if (k->seen < item->cost)
             continue;
-        item->fed = true;
+        item->fed = item->answered = true;
         keep(f, item, (struct weir__repay){ item->cost, late->at }, now);
         item->next = NULL;
         *last = item;
@@ -320,7 +342,7 @@ int64_t weir__fleet_serve(struct weir__fleet *f, struct weir__fleet_key *k, weir
                 break;
             continue;
         }
-        item->fed = true;
+        item->fed = item->answered = true;
         if (!try_wait(f, item->wait, now))
             left_alone += cost;
     }

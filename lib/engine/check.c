@@ -322,6 +322,24 @@ ALWAYS void tell_level(struct weir__inquiry *q, bool unusual)
     q->ruling->level = unusual && q->ruling->fleet && d->allowed ? 0 : weir__level_of(d);
 }
 
+/* All purses may be dry: the account of one of them has said no. */
+RARELY void blame_account(const struct weir__checker *c, const struct weir__inquiry *q,
+                          struct weir_decision *d)
+{
+    const struct weir__alone_rules *alone = q->alone;
+
+    for (size_t i = 0; d->reason == WEIR_DRY && alone->refused && i < q->n_enforced; i++) {
+        const struct weir__item *item = &q->items[i];
+        if (item->which == alone->refused_index &&
+            strcmp(c->active->posts[item->whose].name, alone->refused) == 0)
+            *d = (struct weir_decision){ .reason = WEIR_LIMITED,
+                                         .item = (uint16_t)i,
+                                         .limit = weir__limiter_era(item->limiter)->plan.most,
+                                         .retry = alone->retry,
+                                         .reset = alone->retry };
+    }
+}
+
 ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry *q, bool unusual)
 {
     struct weir_decision *d = &q->ruling->decision;
@@ -329,6 +347,8 @@ ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry 
     if (q->n_enforced == 0)
         return true;
     ask_all(c, q, 0, q->n_enforced, d);
+    if (unusual && c->alone && !d->allowed)
+        blame_account(c, q, d);
     name_limit(c, q, d->item);
     tell_level(q, unusual);
     if (!d->allowed)

@@ -72,9 +72,12 @@ bool weir__bans_learn(struct weir *weir, const struct weir__ban_lesson *lesson);
 struct weir__alone_rules {
     const char *const *rules; /* names */
     size_t n;
-    bool all;  /* whatever their names */
-    bool open; /* those that let all pass then, whatever their names */
-    bool last; /* it does not wait any more: a dry purse refuses, and that counts */
+    bool all;            /* whatever their names */
+    bool open;           /* those that let all pass then, whatever their names */
+    bool last;           /* it does not wait any more: a dry purse refuses, and that counts ... */
+    const char *refused; /* ... for this rule's limit: its account has refused; NULL: none has */
+    uint32_t refused_index;
+    weir_time retry; /* of that */
 };
 /* As weir_check_key. */
 bool weir__check_alone(struct weir *weir, const struct weir_attr *attrs, size_t n,

@@ -31,6 +31,11 @@ def test_D7_one_holder_at_a_time(weir):
         # Renewed at another server: the owner and the token are all it takes
         again = there.json("WEIR.LOCK.RENEW", "nightly", first["owner"], first["token"])
         assert again["held"] and again["token"] == first["token"], again
+        assert again["left_ms"] > 3000000, "as long as it was taken for"
+        short = there.json("WEIR.LOCK.RENEW", "nightly", first["owner"], first["token"],
+                           "LIFETIME", 1000)
+        assert short["held"] and short["left_ms"] < 1000, short
+        assert here.json("WEIR.LOCK.LOOK", "nightly")["left_ms"] > 3000000, "it ends no sooner"
         for owner, token in [("x", first["token"]), (first["owner"], first["token"] + 1)]:
             wrong = there.json("WEIR.LOCK.RENEW", "nightly", owner, token)
             assert wrong["held"] is False and wrong["owner"] is None, wrong

@@ -4,6 +4,7 @@ them at every door, the rules of the centre, a Redis that goes away and comes ba
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -70,6 +71,56 @@ def test_D3_a_check_tells_what_is_left(weir):
         assert answer["remaining"] == 99999 and "drawn" not in answer, answer
         until("they are of one node", lambda: json.loads(a.http()("POST", "/v1/check", {
             "attributes": {"user": "bob"}}).body).get("drawn"))
+
+
+def test_D3_an_answer_of_the_account_tells_when_all_is_back(weir):
+    """And a refusal by the account what is left there: less would pass."""
+    rules = RULES.replace("fixed-window 20/1h", "token-bucket 10/1h")
+    with Redis() as redis, node(weir, redis, rules=rules) as a:
+        joined(a)
+        http = a.http()
+
+        def ask(cost):
+            answer = http("POST", "/v1/check", {"attributes": {"user": "ann"}, "cost": cost})
+            said = answer.json()
+            assert "drawn" not in said, said
+            unit = 360  # seconds
+            assert 0 <= said["remaining"] <= 10, said
+            units_lacking = -(-said["reset_ms"] // (unit * 1000))
+            assert units_lacking == 10 - said["remaining"], said
+            return said, answer.headers["ratelimit"]
+
+        said, header = ask(1)
+        assert (said["allowed"], said["remaining"]) == (True, 9), said
+        assert re.fullmatch(r'"hourly";r=9;t=3\d\d', header), header
+        said, _ = ask(2)
+        assert (said["allowed"], said["remaining"]) == (True, 7), said
+        said, _ = ask(10)
+        assert (said["reason"], said["remaining"]) == ("limited", 7), said
+        said, _ = ask(7)
+        assert (said["allowed"], said["remaining"]) == (True, 0), said
+
+
+def test_R2_the_account_that_refused_is_named(weir):
+    """Also if it has some left, so that its purse stays open; and it counts towards that ban."""
+    rule = ("  - { name: %s, key: '{%s}', limit: fixed-window %d/1h, across: fleet, within: 10s, "
+            "ban: { refusals: 3/1h, for: 1h } }\n")
+    rules = "version: 1\nrules:\n" + rule % ("wide", "user", 1000) + rule % ("tight", "team", 5)
+    with Redis() as redis, node(weir, redis, rules=rules) as a, a.resp() as resp:
+        joined(a)
+
+        def ask(*who):
+            return resp("WEIR.CHECK", "COST", 3, *who)
+
+        both = ("user", "ann", "team", "red")
+        assert ask(*both)[0] == 1
+        for _ in range(3):
+            answer = ask(*both)
+            assert answer[1:3] == ["tight", 5] and answer[8] == "limited", answer
+            assert answer[4] > 0, answer
+        answer = ask(*both)
+        assert (answer[1], answer[8]) == ("tight", "banned"), answer
+        assert ask("user", "ann")[0] == 1
 
 
 def test_D3_what_is_left_is_never_told_by_an_old_answer(weir):

@@ -109,12 +109,14 @@ static struct weir__lock_ask invent_ask(const struct model_lock *m, const char *
     static const char *const ids[] = { "ann", "bob", "eve", "joe", "kim" };
     static const char *const asks[] = { "", "", "first", "second" };
     const char *own = asks[between(0, 3)];
+    enum weir__lock_verb verb = one_in(30) ? WEIR__LOCK_DROP : verbs[between(0, 8)];
+    bool as_it_had = verb == WEIR__LOCK_KEEP && one_in(3);
 
     return (struct weir__lock_ask){
-        .verb = one_in(30) ? WEIR__LOCK_DROP : verbs[between(0, 8)],
+        .verb = verb,
         .name = { name, strlen(name) },
         .id = m->holder[0] && one_in(2) ? m->holder : ids[between(0, 4)],
-        .life = between(10, 3000) * WEIR_MILLISECOND,
+        .life = as_it_had ? 0 : between(10, 3000) * WEIR_MILLISECOND,
         .token = one_in(8) ? m->token - 1 : m->token,
         .ask = { own, strlen(own) },
     };

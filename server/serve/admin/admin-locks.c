@@ -81,7 +81,7 @@ void weir__admin_lock_renew(struct weir__verb_call *call)
     if (!begin_own(call, &a))
         return;
     a.lock.token = call->values[2].number;
-    a.lock.lifetime = call->values[3].number;
+    a.lock.lifetime = weir__int_most(0, call->values[3].number); /* 0: as it had */
     weir_redis_lock_renew(a.redis, &a.lock, ASK_MAX, &a.result);
     if (is_answered(call, &a))
         answer(call, &a);

@@ -30,8 +30,8 @@ const struct weir__schema weir__schemas[] = {
         { "-applied", "count", "rules that apply" },
         { "shadow", "text?", "a rule in shadow that would have refused; null: none" },
         { "-list", "allow|deny?", "the list that decided; null: none" },
-        { "-[drawn]", "bool", "true: `remaining` counts units that were drawn for this node; the "
-          "fleet may have more" }) },
+        { "-[drawn]", "bool", "true: `remaining` counts units that were drawn for this node, and "
+          "`reset_ms` is when they expire; the fleet may have more" }) },
     { "BatchAnswer", "", FIELDS(
         { "answers", "[Ruling|Mistake]", "in the order of the checks" }) },
     { "Mistake", "One check that is wrong: its id was used for another request.", FIELDS(

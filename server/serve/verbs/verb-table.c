@@ -54,9 +54,8 @@
 #define LOCK_NAME  TEXT("name", .needed = true, .min = 1, .max = 256, .example = "\"nightly\"")
 #define LOCK_OWNER TEXT("owner", .needed = true, .min = 1, .max = 63, \
                         .text = "as lock answered it")
-#define LOCK_LIFETIME \
-    TIME("lifetime", .word = "LIFETIME", .min = 10, .max = 24 * 3600 * 1000, .otherwise = 30000, \
-         .text = "it ends this long after it was taken or renewed")
+#define LOCK_LIFETIME(...) \
+    TIME("lifetime", .word = "LIFETIME", .min = 10, .max = 24 * 3600 * 1000, __VA_ARGS__)
 
 /* Take, peek, give, reserve: decide-verbs.c knows their places. */
 #define TAKE_ARGS \
@@ -323,7 +322,8 @@ const struct weir__verb weir__verbs[] = {
               "what the lock protects, and refuse a smaller one there. If another has it, a caller "
               "that can wait stands in line: first come, first served. It leaves the line when its "
               "connection closes, and a lock that was granted just then goes back.",
-      .args = { LOCK_NAME, LOCK_LIFETIME,
+      .args = { LOCK_NAME,
+                LOCK_LIFETIME(.otherwise = 30000, .text = "it ends this long after it was taken"),
                 TIME("wait", .word = "WAIT", .max = 3600 * 1000,
                      .text = "how long the caller can wait in line"),
                 TEXT("id", .word = "ID", .max = 128,
@@ -338,7 +338,9 @@ const struct weir__verb weir__verbs[] = {
       .summary = "Restarts the lifetime of a lock; if it is no longer held, its holder has to stop.",
       .args = { LOCK_NAME, LOCK_OWNER,
                 COUNT("token", .needed = true, .min = 1, .text = "as lock answered it"),
-                LOCK_LIFETIME } },
+                LOCK_LIFETIME(.otherwise = -1,
+                              .text = "it ends this long after it was renewed, or when it would "
+                                      "have, if that is later; without it, as long as it had") } },
     { OPERATOR("WEIR.UNLOCK", "DELETE", "/v1/fleet/locks", "unlock", "fleet", unlock),
       .answer = "Unlocked", .statuses = "400 404 503",
       .summary = "Gives a lock back, if this owner has it.", .args = { LOCK_NAME, LOCK_OWNER } },

@@ -207,8 +207,7 @@ TEST(test_a_lost_draw_is_sent_again_under_its_id)
     weir__fleet_turn(fleet, NOW + 19 * MS);
     assert_int_equal(sent.draws, 2);
     weir__fleet_turn(fleet, NOW + 20 * MS);
-    assert_int_equal(sent.draws, 3);
-    assert_int_equal(sent.id, id);
+    assert_true(sent.draws == 3 && sent.id == id);
     weir__fleet_drawn(fleet, key(0), id + 1, &(struct weir__fleet_answer){ 0 }, NOW); /* foreign */
     assert_false(a.over);
     answer(0, 1, false, NOW + 21 * MS);
@@ -450,24 +449,29 @@ TEST(test_all_or_nothing)
     wait_of(&a, 5, 2, NOW);
     assert_int_equal(sent.draws, 2);
     answer(0, 5, false, NOW + MS);
-    assert_false(a.over);
-    assert_int_equal(sent.draws, 2); /* it has enough there */
+    assert_true(!a.over && sent.draws == 2); /* it has enough there */
     answer(1, 0, true, NOW + 2 * MS);
     assert_true(a.over && a.outcome == WEIR__FLEET_REFUSED);
-    assert_int_equal(sent.repaid, 5);
-    assert_int_equal(sent.repaid_of, NOW + MS);
+    assert_fields(sent, (repaid, 5), (repaid_of, NOW + MS));
     assert_int_equal(have(NULL, key(0), NOW + 2 * MS), 0);
 
     weir_time later = NOW + 50 * MS; /* open again, but it refused within a life */
     wait_of(&a, 5, 2, later);
-    assert_int_equal(sent.draws, 3);
-    assert_ptr_equal(sent.key, key(1));
+    assert_true(sent.draws == 3 && sent.key == key(1));
     answer(1, 2, false, later + MS);
-    assert_int_equal(sent.draws, 4);
-    assert_ptr_equal(sent.key, key(0));
+    assert_true(sent.draws == 4 && sent.key == key(0));
     answer(0, 5, false, later + 2 * MS);
     assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
     assert_int_equal(sent.repaid, 5);
+    wait_of(&a, 5, 2, later + S); /* the other's units come when nobody waits any more */
+    answer(1, 0, true, later + S + MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_REFUSED);
+    answer(0, 5, false, later + S + 2 * MS);
+    assert_int_equal(sent.repaid, 10);
+    wait_of(&a, 5, 2, later + 2 * S); /* it has the last units there, and waits for the other's */
+    answer(0, 5, true, later + 2 * S + MS);
+    answer(1, 2, false, later + 2 * S + 2 * MS);
+    assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
     end();
 }
 
@@ -531,8 +535,7 @@ TEST(test_a_late_answer_that_nobody_waits_for)
                       &(struct weir__fleet_answer){ { 5, 5, false, NOW, 2 * MS }, 0, 0, 0 },
                       NOW + 3 * MS);
     assert_int_equal(have(NULL, key(1), NOW + 3 * MS), 4);
-    assert_int_equal(sent.repaid, 5);
-    assert_int_equal(sent.repaid_of, NOW);
+    assert_fields(sent, (repaid, 5), (repaid_of, NOW));
     end();
 }
 
@@ -566,8 +569,7 @@ TEST(test_D3_units_that_expire_unspent_go_back_to_their_window)
         assert_int_equal(a.outcome, WEIR__FLEET_TOOK);
         take_out(NULL, key(window), 8, NOW + 2 * MS);
         wait_of(&a, window ? 0 : 2, window ? 2 : 0, NOW + 6 * MS);
-        assert_int_equal(sent.repaid, window ? 40 : 0);
-        assert_int_equal(sent.repaid_of, window ? NOW : 0);
+        assert_fields(sent, (repaid, window ? 40 : 0), (repaid_of, window ? NOW : 0));
         assert_int_equal(have(NULL, key(window), NOW + 2 * MS), window ? 0 : 40); /* nor late */
         answer(window, 2, false, NOW + 7 * MS);
         assert_int_equal(sent.repaid, window ? 40 : 0); /* once */
@@ -595,8 +597,7 @@ TEST(test_late_units_are_kept_for_their_ask)
         answer(0, refused ? 0 : 5, refused, NOW + 4 * MS);
         assert_int_equal(a.outcome, refused ? WEIR__FLEET_REFUSED : WEIR__FLEET_TOOK);
         assert_int_equal(have(NULL, key(1), NOW + 4 * MS), 0);
-        assert_int_equal(sent.repaid, refused ? 2 : 0);
-        assert_int_equal(sent.repaid_of, refused ? NOW : 0);
+        assert_fields(sent, (repaid, refused ? 2 : 0), (repaid_of, refused ? NOW : 0));
         end();
     }
 }

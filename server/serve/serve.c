@@ -420,6 +420,8 @@ static int init_handles(struct life *life)
     code = code ? code : uv_async_init(uv, &life->ended, on_loops_ended);
     code = code ? code : uv_timer_init(uv, &life->ticker);
     code = code ? code : uv_timer_init(uv, &life->deadline);
+    if (code == 0) /* TSan loses a signal that comes while a thread waits for its first time */
+        uv_run(uv, UV_RUN_NOWAIT);
     code = code ? code : uv_signal_init(uv, &life->terminate);
     code = code ? code : uv_signal_init(uv, &life->interrupt);
     code = code ? code : uv_signal_init(uv, &life->hang_up);

@@ -231,6 +231,8 @@ struct weir__conn {
     bool held;       /* an answer is being made elsewhere: nothing is fed until weir__conn_resume */
     bool writing;
     bool reading;
+    /* A buffer of input, or of output: others come first. */
+    bool filled_in, filled_out;
     bool heard_all; /* the client has closed its side */
     bool ending;    /* closes when all output is out */
     bool lingers;   /* then further input is thrown away for a while, ... */

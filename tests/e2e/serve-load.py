@@ -4,13 +4,17 @@ reading nothing, talking nonsense.
 
 Whatever one of them does, the others are served, and the server's memory stays where it was.  What
 the server does by its own clock (patience) is waited for, with a patience of one second."""
+import contextlib
 import os
 import resource
 import select
+import signal
 import socket
+import tempfile
 import threading
 
-from serving import Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests, until
+from serving import (Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests,
+                     state_of, until)
 
 IDLE, BUSY = 10000, 1000
 # Else AddressSanitizer keeps freed memory.
@@ -372,6 +376,66 @@ class Nonsense(threading.Thread):
                     except ConnectionError:
                         pass
             self.rounds += 1
+
+
+def taken(client):
+    """What has been taken from the key `turn`."""
+    limit, left = client("CL.THROTTLE", "turn", 999999, 1000000, 1000, 0)[1:3]
+    return limit - left
+
+
+TAKE = encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000])
+
+
+def test_one_that_always_has_more_to_say_takes_turns(weir):
+    """It has said a lot when another one asks, while the server stands still: its first buffer of
+    asks comes first, and no more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "resp")
+        with (Server(weir, resp="127.0.0.1:0," + path, threads=1) as server,
+              server.resp() as other, socket.socket(socket.AF_UNIX) as talker):
+            talker.connect(path)
+            talker.sendall(TAKE)
+            talker.recv(1000)
+            assert taken(other) == 1
+            os.kill(server.pid, signal.SIGSTOP)
+            until("it stands still", lambda: state_of(server.pid)[0] == "T")
+            talker.setblocking(False)
+            said = 0
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    said += talker.send(TAKE * 100)
+            assert said > 2 * 65536, said
+            asked = ["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]
+            other.raw(encode(asked))
+            os.kill(server.pid, signal.SIGCONT)
+            limit, left = other.read()[1:3]
+            assert limit - left <= 1 + 65536 // len(TAKE) + 1, limit - left
+            talker.setblocking(True)
+            while taken(other) < 1 + said // len(TAKE):
+                talker.recv(65536)
+
+
+def test_one_that_reads_as_fast_as_it_asks_takes_turns(weir):
+    """A hundred bytes of COMMAND are answered with sixty thousand."""
+    asks = encode(["COMMAND"]) + TAKE
+    with Server(weir, threads=1) as server, server.resp() as other, connect(server) as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * MIB)
+        reader.sendall(asks)
+        while taken(other) < 1:
+            pass
+        os.kill(server.pid, signal.SIGSTOP)
+        until("it stands still", lambda: state_of(server.pid)[0] == "T")
+        reader.sendall(asks * (60000 // len(asks)))
+        thread = threading.Thread(target=read_all, args=(reader,))
+        thread.start()
+        other.raw(encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]))
+        os.kill(server.pid, signal.SIGCONT)
+        limit, left = other.read()[1:3]
+        assert limit - left <= 100, limit - left
+        until("all is answered", lambda: taken(other) == 1 + 60000 // len(asks))
+        reader.shutdown(socket.SHUT_WR)
+        thread.join()
 
 
 def test_nonsense_at_full_rate(weir):

@@ -4,6 +4,10 @@
  * feeding leave in one write; the part that the kernel does not take at once waits in `pending`,
  * and until that is gone nothing more is read: a client that reads no answers gets no more of them.
  * An idle connection holds no buffer at all.
+ *
+ * One that always has more to say and to read gets a turn like all others: libuv would read on, and
+ * write what the client takes, for as long as both go on.  So a turn ends after a full buffer of
+ * input (on_room) or of output (may_try).
  */
 #include "server/serve/net/conn.h"
 
@@ -162,13 +166,19 @@ static void write_pending(struct weir__conn *conn)
     }
 }
 
+/* What uv_write has sent is told in the next turn, and nothing is fed before. */
+static bool may_try(const struct weir__conn *conn)
+{
+    return !conn->writing && conn->pending.len == 0 && !conn->filled_out;
+}
+
 /* Sends bytes that are ready for the network. */
 static void send_raw(struct weir__conn *conn, const char *bytes, size_t len)
 {
     size_t sent = 0;
 
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_BYTES_OUT, (int64_t)len);
-    if (!conn->writing && conn->pending.len == 0) {
+    if (may_try(conn)) {
         uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)len);
         int n = uv_try_write(&conn->uv.stream, &buf, 1);
         if (n < 0 && n != UV_EAGAIN) {
@@ -252,7 +262,9 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     conn->loop->fed = conn;
     while (used < len && may_feed(conn)) {
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
+        conn->filled_out = weir__conn_is_full(conn);
         flush(conn, send_bytes);
+        conn->filled_out = false;
         if (n == 0)
             break;
         used += n;
@@ -301,7 +313,8 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct weir__conn *conn = handle->data;
 
     (void)suggested;
-    *buf = uv_buf_init(conn->loop->in, WEIR__READ_SIZE);
+    *buf = uv_buf_init(conn->loop->in, conn->filled_in ? 0 : WEIR__READ_SIZE); /* 0: not now */
+    conn->filled_in = false;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
@@ -375,8 +388,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct weir__conn *conn = stream->data;
 
-    if (n == 0 || conn->closed)
+    if (n == 0 || n == UV_ENOBUFS || conn->closed)
         return;
+    conn->filled_in = n == WEIR__READ_SIZE;
     if (n < 0 && (n != UV_EOF || conn->lingering)) {
         weir__conn_close(conn);
         return;

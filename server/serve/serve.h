@@ -257,9 +257,13 @@ void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */
 void weir__conn_watch(struct weir__conn *conn);  /* it waits for something else now */
 
 /* jobs.c -- runs `work` on a thread of the pool and then `done` on the loop's thread, with the
- * connection held meanwhile; it may have been closed: then `done` is called with conn NULL. */
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
-                       void (*done)(struct weir__conn *conn, void *context), void *context);
+ * connection held meanwhile; it may have been closed: then `done` is called with conn NULL.
+ * `role`: who may ask for such work; half of it is the operator's.  False: too much is under
+ * way. */
+bool weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                        void (*done)(struct weir__conn *conn, void *context), void *context,
+                        enum weir__role role);
+#define WEIR__TOO_MANY_JOBS "too many requests of this kind are under way; try again"
 
 /* auth.c -- whether there is a token at all. */
 bool weir__auth_has_tokens(const struct weir__settings *settings);

@@ -12,6 +12,7 @@ import signal
 import socket
 import tempfile
 import threading
+from http.client import HTTPConnection
 
 from serving import (Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests,
                      state_of, until)
@@ -436,6 +437,48 @@ def test_one_that_reads_as_fast_as_it_asks_takes_turns(weir):
         until("all is answered", lambda: taken(other) == 1 + 60000 // len(asks))
         reader.shutdown(socket.SHUT_WR)
         thread.join()
+
+
+def scrape_without_end(server, source, stop):
+    """Sixteen connections that ask for the metrics again and again."""
+    asks = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20
+    clients = [socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=60,
+                                        source_address=(source, 0)) for _ in range(16)]
+    while not stop.is_set():
+        for client in clients:
+            client.settimeout(60)
+            client.sendall(asks)
+        for client in clients:
+            client.settimeout(0.01)
+            with contextlib.suppress(TimeoutError):
+                while client.recv(MIB):
+                    pass
+    for client in clients:
+        client.close()
+
+
+def test_S5_who_scrapes_without_end_keeps_nobody_out(weir):
+    """Not the operator, nor the monitor of another host."""
+    with Server(weir, threads=1) as server, server.resp() as client:
+        stop = threading.Event()
+        floods = [threading.Thread(target=scrape_without_end, args=(server, "127.0.0.2", stop))
+                  for _ in range(2)]
+        for flood in floods:
+            flood.start()
+        http = HTTPConnection("127.0.0.1", server.ports["http"], timeout=60,
+                              source_address=("127.0.0.3", 0))
+        rounds, text = 0, ""
+        while rounds < 100 or 'weir_share_refused_total{pool="jobs"} 0\n' in text:
+            assert client.json("WEIR.STATUS")["draining"] is False
+            http.request("GET", "/metrics")
+            answer = http.getresponse()
+            text = answer.read().decode()
+            assert answer.status == 200, text
+            rounds += 1
+        stop.set()
+        for flood in floods:
+            flood.join()
+        http.close()
 
 
 def test_nonsense_at_full_rate(weir):

@@ -298,6 +298,7 @@ static const struct row rows[] = {
     { "weir_share_refused_total", NULL, NULL, "pool=\"ask-ids\"", POOL(ASK_IDS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"waits-for-units\"", POOL(UNITS_WAITS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"locks\"", POOL(LOCKS), ONE },
+    { "weir_share_refused_total", NULL, NULL, "pool=\"jobs\"", POOL(JOBS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"connections\"", POOL(CONNECTIONS), ONE },
     { "weir_top_keys", "gauge",
       "Keys among the ten that were refused most in the last ten to twenty minutes.", NULL,

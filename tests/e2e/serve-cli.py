@@ -102,6 +102,8 @@ def test_S6_check(weir):
         done = cli.run("check", "tenant=x", "ip=x")
         assert done.returncode == 0 and "no rule looks at 'tenant'\n" in done.stderr, done
         assert "warning: 'x' is not an address\n" in done.stderr and "'ip'" not in done.stderr, done
+        for said in "192.0.2.7:4711", "[2001:db8::7]:443":  # as the rules read it
+            assert cli.run("check", "ip=" + said).stderr == ""
         for silent in "-q", "--json":
             assert cli.run("check", silent, "tenant=x").stderr == ""
         cli.says(0, "allowed: no rule applies", "check", "tenant=x")

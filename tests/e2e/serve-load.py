@@ -417,6 +417,26 @@ def test_one_that_always_has_more_to_say_takes_turns(weir):
                 talker.recv(65536)
 
 
+def test_one_whose_asks_take_long_takes_turns(weir):
+    """A thousand asks of some microseconds each lie in one buffer; and what has no answer at all
+    ends no turn."""
+    slow = encode(["WEIR.TAKE", "k", "sliding-window 1000000/1m buckets=60000"])
+    asks = (slow + TAKE) * (60000 // len(slow + TAKE))
+    with Server(weir, threads=1) as server, server.resp() as other, connect(server) as talker:
+        talker.sendall(slow)
+        talker.recv(1000)
+        os.kill(server.pid, signal.SIGSTOP)
+        until("it stands still", lambda: state_of(server.pid)[0] == "T")
+        talker.sendall(asks)
+        other.raw(encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]))
+        os.kill(server.pid, signal.SIGCONT)
+        limit, left = other.read()[1:3]
+        assert limit - left < 60000 // len(slow + TAKE), limit - left
+        until("all is answered", lambda: taken(other) == 60000 // len(slow + TAKE))
+        talker.sendall(b"\r\n" * 30000 + TAKE)
+        until("the rest too", lambda: taken(other) == 60000 // len(slow + TAKE) + 1)
+
+
 def test_one_that_reads_as_fast_as_it_asks_takes_turns(weir):
     """A hundred bytes of COMMAND are answered with sixty thousand."""
     asks = encode(["COMMAND"]) + TAKE

@@ -32,6 +32,12 @@ void weir__conn_watch(struct weir__conn *conn)
     (void)conn;
 }
 
+bool weir__loop_is_late(struct weir__loop *loop)
+{
+    (void)loop;
+    return false;
+}
+
 bool weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
                         void (*done)(struct weir__conn *conn, void *context), void *context,
                         enum weir__role role)

@@ -2,7 +2,7 @@
  * change of rules.  The connection is held until its answer is there. */
 #include <stdlib.h>
 
-#include "server/serve/decide/fair-use.h"
+#include "server/serve/decide/fair-use-per-client.h"
 #include "server/serve/net/conn.h"
 
 #define JOBS_MAX 16 /* of one loop at a time; more are refused */

@@ -646,5 +646,7 @@ void weir__fleet_end(struct weir__fleet *f, weir_time now)
 void weir__fleet_drop(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     end_key(f, k, now);
+    if (k->spent) /* by another limit's account */
+        f->ops->close(f->world, k, now, now, now);
     weir__fleet_key_forget(f, k);
 }

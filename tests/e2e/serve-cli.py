@@ -331,15 +331,23 @@ def test_S6_reset(weir):
         for _ in range(2):
             cli(0, "check", *LOGIN)
         cli(1, "check", *LOGIN)
-        cli.says(0, "1 rule: usage and bans of this request's keys forgotten",
+        cli.says(0, "login: usage and bans of this request's keys forgotten",
                  "reset", "--rule", "login", *LOGIN)
         cli.says(0, "allowed; the tightest is login: 1 of 2 left", "check", *LOGIN)
-        cli.says(0, "2 rules: usage and bans of this request's keys forgotten", "reset", *LOGIN)
+        out = cli(0, "reset", *LOGIN)
+        assert re.fullmatch("login, [a-z-]+: usage and bans of this request's keys forgotten\n"
+                            "|[a-z-]+, login: usage and bans of this request's keys forgotten\n", out)
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
         cli.says(1, "nothing to forget: login does not apply to this request; "
                     "weir explain says why", "reset", "--rule", "login", "ip=192.0.2.7")
         assert cli.json(1, "reset", "--rule", "login", "ip=192.0.2.7")["reset"] == 0
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
+        cli(0, "bans", "--add", "--rule", "login", "--for", "1h", "192.0.2.7")
+        assert cli(0, "reset", "ip=192.0.2.7").endswith(
+            "still banned by login, which does not apply to this request: name the attributes that "
+            "it looks at (weir explain), or weir bans --lift\n")
+        cli(0, "reset", *LOGIN)
+        assert "still banned" not in cli(0, "reset", "ip=192.0.2.7")
         cli.fails("missing: NAME=VALUE...; usage: weir reset", "reset")
 
 

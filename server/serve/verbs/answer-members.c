@@ -339,7 +339,10 @@ const struct weir__schema weir__schemas[] = {
     { "Unlocked", "", FIELDS({ "unlocked", "bool", "this owner does not have it (any more)" }) },
     { "Reset", "", FIELDS(
         { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
-          "were forgotten" }) },
+          "were forgotten" },
+        { "rules", "[text]", "rules that apply, with a key of this request" },
+        { "still_banned", "[text]", "with rule null: rules that do not apply to this request, and "
+          "ban a key that it has too" }) },
     { "Explanation", "What every rule says, and why.", FIELDS(
         { "rules", "[ExplainedRule]", "" },
         { "[guards]", "[ExplainedGuard]", "" },

@@ -638,6 +638,8 @@ def test_S6_no_server(weir):
         cli.fails("nginx has its lists from its rule file: write lists:", "lists", option, "x")
     for words in [("bans",), ("mode",), ("guards",), ("reset", "ip=192.0.2.7")]:
         cli.fails("say where: --server; or without one: --table FILE", *words)
+    cli.fails("no server at 127.0.0.99 (port 7380); start one: weir serve",
+              "status", "--server", "127.0.0.99")
     cli.fails("no server at ./none; start one", "status", "--server", "./none")
     cli.fails("'ftp:x:y' is not a server: write HOST:PORT", "status", "--server", "ftp:x:y")
     cli.env.pop("WEIR_SERVER")

@@ -187,7 +187,14 @@ def test_D6_nodes_with_rules_of_their_own_are_told(program):
         admin = Admin(url(r), folder)
         with Node(WEIR, url(r), "a", rules=RULES % "10/1s") as a:
             joined(a)
-            assert "; 1 node has rules of its own (--rules)" in admin.ok("status")
+            status = admin.ok("status")
+            assert "; 1 node has rules of its own (--rules)" in status, status
+            assert "--fleet-name" not in status, status  # alone it shares with nobody
+            with Node(WEIR, url(r), "b", rules=RULES % "10/1s") as b:
+                joined(a, b)
+                status = admin.ok("status")
+                assert "share limits and bans by name: give each service" in status, status
+                assert "a --fleet-name of its own" in status, status
             out, code, said = admin.set(RULES % "20/1s")
             assert (out, code) == ("version 1\n", 0) and "1 of the fleet's nodes has" in said, said
             status = admin.json("status")["rules"]

@@ -199,6 +199,13 @@ def test_D6_nodes_with_rules_of_their_own_are_told(program):
             assert (out, code) == ("version 1\n", 0) and "1 of the fleet's nodes has" in said, said
             status = admin.json("status")["rules"]
             assert (status["own"], status["nodes"], status["runs"]) == (1, 0, 0), status
+            with Node(WEIR, url(r), "c", rules=None) as c:
+                joined(c, members=2)
+                until("it follows", lambda: admin.json("status")["rules"]["runs"] == 1)
+                told = subprocess.run(
+                    [WEIR, "status", "--server", "127.0.0.1:%d" % c.ports["http"]],
+                    capture_output=True, text=True, timeout=60, check=True).stdout
+                assert re.search(r"\nrules .* from the fleet since ", told), told
 
 
 def test_D6_an_author_without_a_name_in_the_environment(program):

@@ -163,7 +163,7 @@ def bar(n, colour):
 
 
 def state_of(node, rate, redis):
-    """A node that runs and admits nothing has not joined yet: half of its asks fit into its part."""
+    """A node that runs and admits nothing has not joined: half of its asks fit into its part."""
     if not node.runs:
         return "dead"
     if rate > 0:

@@ -347,6 +347,9 @@ static void show_status(const struct weir__shared *f, const struct weir_fleet_st
     if (d->shared_names > 0)
         printf("; TWO HOSTS have one name: weir fleet nodes");
     putchar('\n');
+    if (d->own > 0 && d->own + d->nodes > 1)
+        puts("rules across: fleet share limits and bans by name: give each service a --fleet-name "
+             "of its own");
 }
 
 static int run_status(const struct weir__call *call)
@@ -383,7 +386,9 @@ const struct weir__command weir__cmd_fleet_status = {
     .help =
         "The version of the rules, a newer one that one node tries first, and how many of the "
         "nodes that follow them run the version meant for them. Nodes that have not reported "
-        "for 10 s are silent. Nodes with rules of their own (--rules) follow none.\n"
+        "for 10 s are silent. Nodes with rules of their own (--rules) follow none, but share "
+        "the limits and bans of rules across the fleet with all others by the rule's name: "
+        "each service needs a fleet of its own (--fleet-name) or names of its own.\n"
         "\n" WEIR__REDIS_URL_HELP "\n"
         "\n"
         "Exit codes: 0 all do, 1 some do not, two have one name, or there are neither rules nor "

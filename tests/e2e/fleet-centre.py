@@ -187,11 +187,25 @@ def test_D6_nodes_with_rules_of_their_own_are_told(program):
         admin = Admin(url(r), folder)
         with Node(WEIR, url(r), "a", rules=RULES % "10/1s") as a:
             joined(a)
-            assert "; 1 node has rules of its own (--rules)" in admin.ok("status")
+            status = admin.ok("status")
+            assert "; 1 node has rules of its own (--rules)" in status, status
+            assert "--fleet-name" not in status, status  # alone it shares with nobody
+            with Node(WEIR, url(r), "b", rules=RULES % "10/1s") as b:
+                joined(a, b)
+                status = admin.ok("status")
+                assert "share limits and bans by name: give each service" in status, status
+                assert "a --fleet-name of its own" in status, status
             out, code, said = admin.set(RULES % "20/1s")
             assert (out, code) == ("version 1\n", 0) and "1 of the fleet's nodes has" in said, said
             status = admin.json("status")["rules"]
             assert (status["own"], status["nodes"], status["runs"]) == (1, 0, 0), status
+            with Node(WEIR, url(r), "c", rules=None) as c:
+                joined(c, members=2)
+                until("it follows", lambda: admin.json("status")["rules"]["runs"] == 1)
+                told = subprocess.run(
+                    [WEIR, "status", "--server", "127.0.0.1:%d" % c.ports["http"]],
+                    capture_output=True, text=True, timeout=60, check=True).stdout
+                assert re.search(r"\nrules .* from the fleet since ", told), told
 
 
 def test_D6_an_author_without_a_name_in_the_environment(program):

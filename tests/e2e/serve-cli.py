@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import runpy
 import signal
 import socket
 import struct
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import termios
 import threading
+import types
 
 from serving import RULES, Error, Server, run_tests, until, write
 
@@ -835,6 +837,16 @@ def in_session(session):
         if int(fields[3]) == session and fields[0] != "Z":
             found.append(pid)
     return found
+
+
+def test_D3_the_demonstration_says_why_a_node_admits_nothing(weir):
+    place = os.path.join(VECTORS, "..", "..", "scripts", "fleet.py")
+    demonstration = runpy.run_path(place)
+    for runs, rate, redis, state in [(True, 9, "dead", ""), (False, 9, "dead", "dead"),
+                                     (True, 0, "dead", "waits for Redis: no part yet"),
+                                     (True, 0, "answers", "no part yet")]:
+        node = types.SimpleNamespace(runs=runs)
+        assert demonstration["state_of"](node, rate, redis) == state
 
 
 def test_D3_the_demonstration_leaves_nothing_running(weir):

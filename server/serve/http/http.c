@@ -380,6 +380,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
             continue;
         }
         size_t n = feed_one(conn, bytes + used, len - used);
+        weir__conn_took(conn, WEIR__TURN_ASKS);
         if (n == 0)
             break;
         used += n;

@@ -611,6 +611,23 @@ def test_handover_keeps_rules_that_the_old_one_was_sent_meanwhile(weir):
         server.process.returncode = 0
 
 
+def test_a_second_SIGUSR2_while_a_successor_starts_is_told(weir):
+    """It is not ready as long as there is no room for what it prints; then the handover goes on."""
+    with Server(weir, "--no-watch", rules=RULES % 5, clock=False) as server:
+        fill("/proc/self/fd/%d" % server.process.stdout.fileno())
+        ask_for_successor(server.pid)
+        successors.append(children_of(server.pid)[0])
+        os.kill(server.pid, signal.SIGUSR2)
+        until("it is told", lambda: "pid %d, is starting" % successors[-1] in server.complaints())
+        assert children_of(server.pid) == [successors[-1]]
+        for line in server.process.stdout:
+            if line.startswith("  table"):
+                break
+        assert server.process.wait(timeout=60) == 0, server.complaints()
+        end(successors[-1])
+        server.process.returncode = 0
+
+
 def test_handover_to_a_successor_that_fails(weir):
     """The rules are wrong by now: the successor refuses to start, and the old one goes on as if
     nothing had happened."""

@@ -246,7 +246,9 @@ static void answer(struct weir__conn *conn, const struct weir__http_request *req
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_HTTP_REQUESTS, 1);
     dispatch(&call);
     conn->shown.judged = false;
-    if (call.manner.close)
+    if (draining) /* more may have been said, and a reset would take back what is answered */
+        weir__conn_end_early(conn);
+    else if (call.manner.close)
         weir__conn_end(conn);
 }
 

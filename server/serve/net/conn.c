@@ -29,7 +29,7 @@
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
 #define KEPT_HIGH    (64 * 1024)   /* likewise more input, behind an ask that waits */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
-#define FRESH_MS     1000          /* a new client will speak soon */
+#define FRESH_MS     1000          /* a new client will speak soon, a told one close */
 #define TURN_MOST    (2 * WEIR_MILLISECOND)
 
 static void serve_rest(struct weir__conn *conn);
@@ -564,10 +564,10 @@ static bool is_expected(struct weir__conn *conn)
 /* The server drains: a connection between two requests is done; one within has its time. */
 void weir__conn_drain(struct weir__conn *conn)
 {
-    if (conn->lingering || conn->closed) {
+    if (conn->lingering && uv_now(&conn->loop->uv) - conn->since_ms > FRESH_MS)
         weir__conn_close(conn);
+    if (conn->lingering || conn->closed)
         return;
-    }
     if (weir__pass_on(conn) != WEIR__PASS_NEVER)
         return;
     conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));

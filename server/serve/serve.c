@@ -289,7 +289,7 @@ static void warn_of_certificate(struct life *life)
     struct tm tm;
     time_t moment = (time_t)(over ? v.until : v.from);
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&moment, &tm));
-    weir__complain("serve", "warning: the certificate %s %s %s: clients refuse it",
+    weir__complain("serve", "warning: the certificate %s %s %s: clients may refuse it",
                    life->settings.tls_certificate, over ? "expired on" : "is not valid before",
                    date);
     life->certificate_told = true;

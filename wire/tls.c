@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -114,6 +115,36 @@ void weir__tls_context_destroy(struct weir__tls_context *context)
     free(context->key);
     free(context->client_ca);
     free(context);
+}
+
+static int64_t seconds_of(const ASN1_TIME *moment)
+{
+    struct tm tm = { 0 };
+
+    return ASN1_TIME_to_tm(moment, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+static void narrow(struct weir__tls_validity *v, const X509 *certificate)
+{
+    int64_t from = seconds_of(X509_get0_notBefore(certificate)),
+            until = seconds_of(X509_get0_notAfter(certificate));
+
+    v->from = from > v->from ? from : v->from;
+    v->until = until < v->until ? until : v->until;
+}
+
+struct weir__tls_validity weir__tls_context_validity(struct weir__tls_context *context)
+{
+    struct weir__tls_validity v = { 0, INT64_MAX };
+    struct stack_st_X509 *others = NULL; /* STACK_OF(X509) */
+
+    pthread_mutex_lock(&context->mutex);
+    narrow(&v, SSL_CTX_get0_certificate(context->ssl));
+    SSL_CTX_get0_chain_certs(context->ssl, &others);
+    for (int i = 0; i < sk_X509_num(others); i++)
+        narrow(&v, sk_X509_value(others, i));
+    pthread_mutex_unlock(&context->mutex);
+    return v;
 }
 
 struct weir__tls *weir__tls_accept(struct weir__tls_context *context)

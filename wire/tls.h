@@ -22,6 +22,14 @@ int weir__tls_context_create(struct weir__tls_context **out,
 int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error *error);
 void weir__tls_context_destroy(struct weir__tls_context *context);
 
+/* From when and until when clients accept the certificate and those that are sent with it, in
+ * seconds since 1970. */
+struct weir__tls_validity {
+    int64_t from, until;
+};
+
+struct weir__tls_validity weir__tls_context_validity(struct weir__tls_context *context);
+
 /* For a client; the options may be NULL.  SSL_CERT_FILE and SSL_CERT_DIR name other authorities
  * than the host's. */
 int weir__tls_client_create(struct weir__tls_context **out, const struct weir__tls_options *options,

@@ -38,7 +38,7 @@
 #ifndef WEIR_CLUSTER_ACCOUNT_DRAW_SIZE_H
 #define WEIR_CLUSTER_ACCOUNT_DRAW_SIZE_H
 
-#include "algo/algo.h"
+#include "algo/purse.h"
 
 struct weir__draw {
     int64_t need;       /* units of the first ask that waits; 1 if none does */
@@ -119,7 +119,6 @@ struct weir__drawn weir__draw_units(const struct weir_plan *plan, void *state,
 
 /* ---------------------------------------------------------- paying back ---- */
 
-bool weir__is_meter(const struct weir_plan *plan); /* gcra, token-bucket, leaky-bucket */
 /* A meter is about to change. */
 void weir__demand_look(struct weir__demand *demand, const struct weir_plan *plan, const void *state,
                        weir_time now);

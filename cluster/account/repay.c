@@ -12,12 +12,6 @@ static int64_t less(int64_t a, int64_t b)
 
 /* --------------------------------------------------------------- meters ---- */
 
-bool weir__is_meter(const struct weir_plan *plan)
-{
-    return plan->algo == &weir__gcra || plan->algo == &weir__token_bucket ||
-           plan->algo == &weir__leaky_bucket;
-}
-
 static int64_t owed_at(const struct weir_plan *plan, const struct weir__debt *s, weir_time now)
 {
     struct weir__debt copy = *s;

@@ -85,6 +85,8 @@ void weir__fleet_serve_late(struct weir__fleet *fleet, struct weir__fleet_key *k
 void weir__fleet_refuse_all(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 void weir__fleet_refuse_large(struct weir__fleet *fleet, struct weir__fleet_key *key,
                               weir_time now);
+/* The account had less than was needed, within the last life. */
+bool weir__fleet_has_refused(const struct weir__fleet_key *key, weir_time now);
 /* No account can be asked. */
 void weir__fleet_leave_alone(struct weir__fleet *fleet, struct weir__fleet_key *key, weir_time now);
 

@@ -443,13 +443,14 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
         cold ? k->draw_at : weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
 }
 
-/* Who asks again must not find that it was too early. */
+/* Who asks again must not find that it was too early; and who wants little is not told what
+ * another wanted (weir__purse_later). */
 static void note_told(struct weir__fleet_key *k, const struct weir__fleet_answer *a, weir_time now)
 {
-    int64_t cost = k->first != NULL ? k->first->cost : k->cost;
-    weir_time retry = a->drawn.units == 0 ? a->retry : 0;
+    bool meter = weir__is_meter(k->limit->plan);
+    weir_time retry = a->drawn.units == 0 && !meter ? a->retry : 0;
 
-    retry = weir__int_most(retry, weir__fleet_free_in(k, weir__int_most(1, cost - k->seen), now));
+    retry = weir__int_most(retry, weir__fleet_free_in(k, 1, now));
     k->told_until = weir__int_most(k->closed_until, weir__fleet_later(now, retry));
 }
 
@@ -606,7 +607,8 @@ static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time
         return;
     }
     int64_t have = weir__fleet_look(f, k, now);
-    bool hot = is_hot(f, k);
+    /* While there is too little: not for asks that come when they were told, for all of it. */
+    bool hot = is_hot(f, k) && (k->asked > 0 || !weir__fleet_has_refused(k, now));
     if (weir__fleet_is_alone(f, k, now))
         weir__fleet_probe(f, k, now);
     else if (k->spent && hot && now >= k->draw_at)
@@ -653,5 +655,7 @@ void weir__fleet_end(struct weir__fleet *f, weir_time now)
 void weir__fleet_drop(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     end_key(f, k, now);
+    if (k->spent) /* by another limit's account */
+        f->ops->close(f->world, k, now, now, now);
     weir__fleet_key_forget(f, k);
 }

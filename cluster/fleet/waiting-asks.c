@@ -157,7 +157,7 @@ static bool is_closed(const struct weir__fleet_key *k, weir_time now)
     return k->spent && k->closed_until > now;
 }
 
-static bool has_refused(const struct weir__fleet_key *k, weir_time now)
+bool weir__fleet_has_refused(const struct weir__fleet_key *k, weir_time now)
 {
     return k->refused_at > 0 && now - k->refused_at < k->limit->terms.life;
 }
@@ -224,7 +224,7 @@ static struct weir__fleet_item *refuser(struct weir__fleet *f, struct weir__flee
                                         weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (has_refused(w->items[i].key, now) && lacks(f, &w->items[i], now))
+        if (weir__fleet_has_refused(w->items[i].key, now) && lacks(f, &w->items[i], now))
             return &w->items[i];
     return NULL;
 }

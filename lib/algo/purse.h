@@ -4,6 +4,7 @@
 
 #include "algo/algo.h"
 
+bool weir__is_meter(const struct weir_plan *plan); /* gcra, token-bucket, leaky-bucket */
 bool weir__is_window(const struct weir_plan *plan);
 weir_time weir__window_longest(const struct weir_plan *plan); /* its period; a calendar's longest */
 
@@ -19,6 +20,11 @@ weir_time weir__purse_life(const struct weir_plan *plan);
 
 /* A purse without units is closed until it opens, and tells those whom it refuses another time. */
 void weir__purse_shut(const struct weir_plan *plan, void *state, weir_time opens, weir_time told);
+
+/* Of a meter it tells when one unit is there, since the next may want no more.  Who wants more has
+ * to wait for so much longer: by the plan's algorithm, and the limit's rate. */
+weir_time weir__purse_later(const struct weir_plan *plan, const struct weir_limit *limit,
+                            int64_t units);
 
 /* The limit of a purse that holds as much as this one passes at once. */
 struct weir_limit weir__purse_limit(const struct weir_plan *plan);

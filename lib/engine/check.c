@@ -19,6 +19,7 @@
  */
 #include <string.h>
 
+#include "algo/purse.h"
 #include "engine/level.h"
 #include "engine/inquiry.h"
 
@@ -312,13 +313,29 @@ ALWAYS void name_limit(const struct weir__checker *c, struct weir__inquiry *q, s
     }
 }
 
+/* A closed purse tells when one unit is there. */
+RARELY void tell_later(const struct weir__checker *c, struct weir__inquiry *q)
+{
+    struct weir_decision *d = &q->ruling->decision;
+    const struct weir__item *item = &q->items[d->item];
+    const struct weir_limit *limit =
+        &c->active->rules->rules[item->whose].draft->limits[item->which];
+    struct weir_limiter *own = c->active->posts[item->whose].limiters[item->which];
+    weir_time later = weir__purse_later(&weir__limiter_era(own)->plan, limit, item->cost);
+
+    later = later > WEIR_NEVER - d->reset ? WEIR_NEVER : d->reset + later;
+    d->retry = later > d->retry ? later : d->retry;
+}
+
 /* A purse does not tell how near its limit the fleet is. */
-ALWAYS void tell_level(struct weir__inquiry *q, bool unusual)
+ALWAYS void tell_level(const struct weir__checker *c, struct weir__inquiry *q, bool unusual)
 {
     const struct weir_decision *d = &q->ruling->decision;
 
     if (unusual)
         q->ruling->fleet = weir__limiter_era(q->items[d->item].limiter)->plan.algo->fills;
+    if (unusual && q->ruling->fleet && d->reason == WEIR_LIMITED)
+        tell_later(c, q);
     q->ruling->level = unusual && q->ruling->fleet && d->allowed ? 0 : weir__level_of(d);
 }
 
@@ -350,7 +367,7 @@ ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry 
     if (unusual && c->alone && !d->allowed)
         blame_account(c, q, d);
     name_limit(c, q, d->item);
-    tell_level(q, unusual);
+    tell_level(c, q, unusual);
     if (!d->allowed)
         weir__note_refusal(c, q, q->items[d->item].whose);
     return d->allowed;

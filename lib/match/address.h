@@ -32,6 +32,9 @@ static inline weir__u128 weir__address_number(const struct weir__address *addres
 /* address.c -- IPv4 dotted, IPv6 as RFC 4291, also in brackets; an IPv4 address mapped into IPv6 is
  * the IPv4 address.  No port, no scope. False: *out is untouched. */
 bool weir__address_parse(const char *text, size_t len, struct weir__address *out);
+
+/* attributes.c -- whether the rules take the value of ip for an address: it may have a port. */
+bool weir__address_is_meant(const char *text, size_t len);
 /* Keeps only the first `prefix` bits. */
 void weir__address_mask(struct weir__address *address, unsigned prefix);
 /* As RFC 5952, with the result of snprintf; no address: "" */

@@ -127,6 +127,14 @@ static void read_address(struct weir__value *v)
     v->len = sizeof(WEIR__NO_ADDRESS) - 1;
 }
 
+bool weir__address_is_meant(const char *text, size_t len)
+{
+    struct weir__value value = { .text = text, .len = len };
+
+    read_address(&value);
+    return value.address.bits != 0;
+}
+
 /* Header names ignore case; those in lower case do not come here. */
 static __attribute__((noinline)) int find_header(const struct weir__attributes *known,
                                                  const char *name, size_t len)

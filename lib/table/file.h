@@ -1,4 +1,4 @@
-/* file.h -- a table's file as commands treat it. */
+/* file.h -- a table's file, and its figures, as commands treat them. */
 #ifndef WEIR_TABLE_FILE_H
 #define WEIR_TABLE_FILE_H
 
@@ -9,6 +9,10 @@ struct weir__region {
     const unsigned char *first, *end;
 };
 struct weir__region weir__table_region(const struct weir_table *table);
+
+/* What weir_table_stats finds without a search, which takes longer in larger tables: for asks that
+ * anybody may make, as often as he likes.  The rest is 0, or -1 where that stands for not known. */
+void weir__table_figures(const struct weir_table *table, struct weir_table_stats *out);
 
 /* file-users.c -- the other processes that use the file: " 12, 34"; "" if there are none, or the
  * system does not tell.  `locked`: only one that keeps all others out. */

@@ -436,7 +436,7 @@ static int64_t count_live(struct weir_table *table, weir_time now)
     return live;
 }
 
-void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out)
+void weir__table_figures(const struct weir_table *table, struct weir_table_stats *out)
 {
     const struct weir__header *h = table->header;
 
@@ -444,18 +444,27 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .slots = (int64_t)(table->keys.groups * WEIR__GROUP_SLOTS),
         .keys = __atomic_load_n(&h->keys, __ATOMIC_RELAXED),
         .slab = (int64_t)h->slab_bytes,
-        .slab_used = (int64_t)weir__slab_stats(&table->keys.slab).bytes,
-        .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
+        .live = -1,
         .bytes = (int64_t)table->bytes,
-        .limiters = weir__names_count(table, &table->limiters),
-        .guards = weir__names_count(table, &table->guards),
         .evicted_idle = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED),
         .evicted_early = __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED),
         .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),
-        .bans = now < 0 ? -1 : weir__bans_in_force(table, now),
+        .bans = -1,
         .bans_lost = __atomic_load_n(&h->bans_lost, __ATOMIC_RELAXED),
         .no_room = __atomic_load_n(&h->no_room, __ATOMIC_RELAXED),
         .no_disk = __atomic_load_n(&h->no_disk, __ATOMIC_RELAXED),
         .narrow = table->keys.narrow,
     };
+}
+
+void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out)
+{
+    weir__table_figures(table, out);
+    out->slab_used = (int64_t)weir__slab_stats(&table->keys.slab).bytes;
+    out->limiters = weir__names_count(table, &table->limiters);
+    out->guards = weir__names_count(table, &table->guards);
+    if (now >= 0) {
+        out->live = count_live((struct weir_table *)table, now);
+        out->bans = weir__bans_in_force(table, now);
+    }
 }

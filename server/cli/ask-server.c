@@ -85,12 +85,9 @@ struct weir__buffer *weir__ask_server_body(struct weir__ask_server *r)
 
 void weir__doubt_addresses(const struct weir__call *call)
 {
-    struct weir__address address;
-
     for (int i = 0; i < call->n; i++) {
         const char *value = call->words[i] + 3;
-        if (strncmp(call->words[i], "ip=", 3) == 0 &&
-            !weir__address_parse(value, strlen(value), &address))
+        if (strncmp(call->words[i], "ip=", 3) == 0 && !weir__address_is_meant(value, strlen(value)))
             weir__complain(call->self->name, "warning: %s is not an address",
                            weir__quote(value, strlen(value)).text);
     }

@@ -18,7 +18,7 @@
 #include "server/cli/ask-server.h"
 #include "server/cli/top-from-table.h"
 
-#define KEYS_SHOWN 10
+enum { KEYS_SHOWN = 10, COUNTS = 4, WIDE = 80 /* columns */ };
 
 struct options {
     struct weir__ask_server_options remote;
@@ -244,17 +244,31 @@ struct screen {
     struct weir__colours c;
     const char *end; /* of a line: wipes the rest of the old one */
     int left;        /* lines that there is room for yet */
+    int columns;     /* a terminal cuts what is beyond; below WIDE less is shown */
 };
-
-static bool has_room(const struct screen *s)
-{
-    return s->left > 0;
-}
 
 static void end_line(struct screen *s)
 {
     printf("%s\n", s->end);
     s->left--;
+}
+
+/* Begins another line where one for all is too long. */
+static void break_line(struct screen *s)
+{
+    printf("%s", s->c.off);
+    if (s->columns < WIDE) {
+        end_line(s);
+        printf("%10s", "");
+    }
+}
+
+/* Of a column that can be narrower: down to half of it. */
+static int narrowed(const struct screen *s, int width)
+{
+    int missing = s->columns < WIDE ? WIDE - s->columns : 0;
+
+    return missing < width / 2 ? width - missing : width - width / 2;
 }
 
 static void print_cut(const char *text, int width)
@@ -301,13 +315,16 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
     weir__show(d, "", "weir {version}");
     printf("%s  ", s->c.off);
     weir__print_safely(stdout, server);
-    if (weir__document_find(d, "uptime_ms"))
-        weir__show(d, "",
-                   "  up {uptime_ms:ms}  connections {connections}  rules {rules.hash|none}");
-    printf("%s", s->c.bad);
-    weir__show(d, "", "[  {rules.problem?}the last reload was refused]");
-    printf("%s", s->c.off);
+    if (weir__document_find(d, "uptime_ms")) {
+        weir__show(d, "", "  up {uptime_ms:ms}");
+        break_line(s);
+        weir__show(d, "", "  connections {connections}  rules {rules.hash|none}");
+    }
     end_line(s);
+    if (weir__document_text(d, "rules.problem")) {
+        printf("%sthe last reload was refused: weir status says why%s", s->c.bad, s->c.off);
+        end_line(s);
+    }
 }
 
 /* One line, and none if there are no guards: weir guards shows more. */
@@ -333,7 +350,8 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
     print_rate(rates->allowed, 8);
     printf("   refused/s %s", rates->refused > 0 ? s->c.bad : "");
     print_rate(rates->refused, 8);
-    printf("%s   total ", s->c.off);
+    break_line(s);
+    printf("   total ");
     print_count(total(now, "allowed"), 0);
     printf(" allowed, ");
     print_count(total(now, "refused"), 0);
@@ -343,22 +361,33 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
            slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
     printf("%s", s->c.bad);
     weir__show(d, "", "[  {table.evicted_early#key} evicted early, to make room]");
-    printf("%s   bans %d", s->c.off, count_bans(now));
+    break_line(s);
+    printf("   bans %d", count_bans(now));
     end_line(s);
     draw_guards(s, d);
 }
 
+static const char *const count_names[COUNTS] = { "ALLOWED", "REFUSED", "BANNED", "SHADOW" };
+
+/* How many of a rule's counts a line has room for. */
+static int counts_shown(const struct screen *s)
+{
+    int room = (s->columns - (narrowed(s, 20) + 28)) / 8;
+
+    return room < 0 ? 0 : room < COUNTS ? room : COUNTS;
+}
+
 static void draw_rule(struct screen *s, const struct rule *rule)
 {
-    const int64_t counts[] = { rule->allowed, rule->refused, rule->banned, rule->shadow };
+    const int64_t counts[COUNTS] = { rule->allowed, rule->refused, rule->banned, rule->shadow };
 
     printf("%s", rule->refused_rate > 0 ? s->c.bad : "");
-    print_cut(rule->name, 20);
+    print_cut(rule->name, narrowed(s, 20));
     print_cut(rule->mode ? rule->mode : "?", 7);
     print_rate(rule->allowed_rate, 9);
     printf(" ");
     print_rate(rule->refused_rate, 9);
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+    for (int i = 0; i < counts_shown(s); i++)
         print_count(counts[i], 8);
     printf("%s", s->c.off);
     end_line(s);
@@ -373,12 +402,15 @@ static void draw_rules(struct screen *s, const struct look *before, const struct
     int reserve = keys > 0 ? (keys < KEYS_SHOWN ? keys : KEYS_SHOWN) + 2 : 0;
 
     end_line(s);
-    printf("%s%-20s %-7s %9s %9s %7s %7s %7s %7s%s", s->c.dim, "RULE", "MODE", "ALLOWED/S",
-           "REFUSED/S", "ALLOWED", "REFUSED", "BANNED", "SHADOW", s->c.off);
+    printf("%s%-*s %-7s %9s %9s", s->c.dim, narrowed(s, 20), "RULE", "MODE", "ALLOWED/S",
+           "REFUSED/S");
+    for (int i = 0; i < counts_shown(s); i++)
+        printf(" %7s", count_names[i]);
+    printf("%s", s->c.off);
     end_line(s);
-    for (; shown < n && (s->left > reserve + 1 || shown < 3) && has_room(s); shown++)
+    for (; shown < n && (s->left > reserve + 1 || shown < 3) && s->left > 0; shown++)
         draw_rule(s, &rules[shown]);
-    if (shown < n && has_room(s)) {
+    if (shown < n && s->left > 0) {
         printf("%sand %zu more%s", s->c.dim, n - shown, s->c.off);
         end_line(s);
     }
@@ -406,14 +438,18 @@ static void draw_keys(struct screen *s, const struct weir__document *top,
     if (s->left < 3 || !weir__document_find(top, "top.0.key"))
         return;
     end_line(s);
-    printf("%s%-34s %-22s %8s%s", s->c.dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->c.off);
+    int key_width = narrowed(s, 34), rule_width = narrowed(s, 22);
+
+    printf("%s%-*s %-*s %8s%s", s->c.dim, key_width,
+           s->columns < WIDE ? "REFUSED MOST" : "REFUSED MOST, LATELY", rule_width, "RULE",
+           "REFUSED", s->c.off);
     end_line(s);
     for (int i = 0;
-         has_room(s) && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL;
+         s->left > 0 && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL;
          i++) {
         const char *rule = weir__document_text(top, "top.%d.rule", i);
-        print_cut(*key ? key : "(everybody)", 34);
-        print_cut(rule ? rule : "", 22);
+        print_cut(*key ? key : "(everybody)", key_width);
+        print_cut(rule ? rule : "", rule_width);
         print_count(weir__document_number(top, 0, "top.%d.refused", i), 8);
         printf("%s", is_in_force(modes, rule ? rule : "") ? "" : "  not in force");
         end_line(s);
@@ -436,7 +472,9 @@ static void draw(struct screen *s, const struct look *before, const struct look 
 
 static struct screen plain_screen(void)
 {
-    return (struct screen){ .c = weir__colours(weir__wants_colours()), .end = "", .left = 1 << 20 };
+    return (struct screen){
+        .c = weir__colours(weir__wants_colours()), .end = "", .left = 1 << 20, .columns = WIDE
+    };
 }
 
 /* ------------------------------------------------------------------- JSON ---- */
@@ -540,6 +578,7 @@ static void draw_frame(struct weir__ask_server *r, const struct look *before,
     struct winsize size = { .ws_row = 24 };
 
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    screen.columns = size.ws_col > 0 ? size.ws_col : WIDE;
     screen.left = (size.ws_row > 4 ? size.ws_row : 24) - 2;
     screen.end = "\033[K";
     fputs("\033[H", stdout);

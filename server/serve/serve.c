@@ -63,6 +63,7 @@ struct life {
     bool handed_over;
     int heir;  /* ticks that rules are watched for, whatever the settings say: a predecessor's */
     bool deaf; /* atomic: events have nowhere to go any more */
+    bool certificate_told; /* that its time has not come, or is over */
 };
 
 /* ------------------------------------------------------------- the parts ---- */
@@ -270,6 +271,27 @@ static void tick(struct weir__server *server, weir_time now)
     weir_table_tend(server->table, now);
 }
 
+/* At the start and after a renewal; and when its time ends while the server runs. */
+static void warn_of_certificate(struct life *life)
+{
+    int64_t now = weir__clock_real() / WEIR_SECOND;
+
+    if (life->server.tls == NULL || life->certificate_told)
+        return;
+    struct weir__tls_validity v = weir__tls_context_validity(life->server.tls);
+    if (now >= v.from && now <= v.until)
+        return;
+    bool over = now > v.until;
+    char date[32];
+    struct tm tm;
+    time_t moment = (time_t)(over ? v.until : v.from);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&moment, &tm));
+    weir__complain("serve", "warning: the certificate %s %s %s: clients refuse it",
+                   life->settings.tls_certificate, over ? "expired on" : "is not valid before",
+                   date);
+    life->certificate_told = true;
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct life *life = timer->data;
@@ -277,6 +299,7 @@ static void on_tick(uv_timer_t *timer)
     struct weir__in_force *in_force = life->server.in_force;
 
     weir__table_check_bytes(life->server.table);
+    warn_of_certificate(life);
     life->heir = life->server.pass ? HEIR_TICKS : life->heir > 0 ? life->heir - 1 : 0;
     if (life->settings.watch || life->heir > 0 ? weir__in_force_refresh(in_force, now)
                                                : weir__in_force_refresh_lists(in_force, now))
@@ -380,6 +403,8 @@ static void on_hang_up(uv_signal_t *signal, int number)
     weir__announce_reload(life->server.in_force);
     if (life->server.tls && weir__tls_context_renew(life->server.tls, &error) != WEIR_OK)
         weir__complain("serve", "the certificate stays as it is: %s", error.text);
+    life->certificate_told = false;
+    warn_of_certificate(life);
     weir__event_log_reopen(life->event_log);
 }
 
@@ -420,6 +445,8 @@ static int init_handles(struct life *life)
     code = code ? code : uv_async_init(uv, &life->ended, on_loops_ended);
     code = code ? code : uv_timer_init(uv, &life->ticker);
     code = code ? code : uv_timer_init(uv, &life->deadline);
+    if (code == 0) /* TSan loses a signal that comes while a thread waits for its first time */
+        uv_run(uv, UV_RUN_NOWAIT);
     code = code ? code : uv_signal_init(uv, &life->terminate);
     code = code ? code : uv_signal_init(uv, &life->interrupt);
     code = code ? code : uv_signal_init(uv, &life->hang_up);
@@ -519,6 +546,7 @@ int weir__serve(struct weir__settings *settings, char **argv)
     }
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started,
                       &(struct weir__event_facts){ .text = weir_version() });
+    warn_of_certificate(&life);
     weir__announce_ready(&life.server, &life.listen);
     int channel = weir__successor_channel();
     life.heir = channel ? HEIR_TICKS : 0; /* it may be gone before the first tick */

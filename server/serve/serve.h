@@ -139,9 +139,12 @@ struct weir__loop {
     const struct weir__conn *fed;   /* the one whose requests are being decided, or NULL */
     uint64_t adhoc_seen;            /* adhoc.c; atomic */
     struct weir__arrival *arrivals; /* atomic: of a predecessor, to be taken */
-    size_t jobs;                    /* that are done elsewhere for its connections */
-    struct weir__buffer out;        /* answers of the connection being fed */
-    char *in;                       /* the last read */
+    unsigned asks;                  /* of the connection whose turn it is */
+    weir_time turn_since;           /* the first look at the clock in it; 0: none yet */
+    bool turn_over;
+    size_t jobs;             /* that are done elsewhere for its connections */
+    struct weir__buffer out; /* answers of the connection being fed */
+    char *in;                /* the last read */
     struct weir__counters counters;
     struct weir__mailbox *mailbox;       /* what other threads have done for it */
     struct weir__agent_list units_waits; /* asks for the fleet's agent, handed over once a turn */
@@ -231,6 +234,8 @@ struct weir__conn {
     bool held;       /* an answer is being made elsewhere: nothing is fed until weir__conn_resume */
     bool writing;
     bool reading;
+    /* A buffer of input, or of output, or much time: others come first. */
+    bool filled_in, had_turn;
     bool heard_all; /* the client has closed its side */
     bool ending;    /* closes when all output is out */
     bool lingers;   /* then further input is thrown away for a while, ... */
@@ -242,9 +247,15 @@ struct weir__conn {
 };
 
 /* conn.c */
+#define WEIR__TURN_ASKS 16                        /* between two looks at the clock */
+bool weir__loop_is_late(struct weir__loop *loop); /* the turn of the connection takes long */
+/* Asked between two requests: its turn is over.  Most turns end before they look at the clock. */
 static inline bool weir__conn_is_full(const struct weir__conn *conn)
 {
-    return conn->loop->out.len > 256 * 1024;
+    struct weir__loop *loop = conn->loop;
+
+    return loop->out.len > 256 * 1024 ||
+           (++loop->asks % WEIR__TURN_ASKS == 0 && weir__loop_is_late(loop));
 }
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /* outside of feed */
 void weir__conn_send_out(struct weir__conn *conn); /* outside of feed: loop->out */
@@ -255,9 +266,13 @@ void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */
 void weir__conn_watch(struct weir__conn *conn);  /* it waits for something else now */
 
 /* jobs.c -- runs `work` on a thread of the pool and then `done` on the loop's thread, with the
- * connection held meanwhile; it may have been closed: then `done` is called with conn NULL. */
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
-                       void (*done)(struct weir__conn *conn, void *context), void *context);
+ * connection held meanwhile; it may have been closed: then `done` is called with conn NULL.
+ * `role`: who may ask for such work; half of it is the operator's.  False: too much is under
+ * way. */
+bool weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                        void (*done)(struct weir__conn *conn, void *context), void *context,
+                        enum weir__role role);
+#define WEIR__TOO_MANY_JOBS "too many requests of this kind are under way; try again"
 
 /* auth.c -- whether there is a token at all. */
 bool weir__auth_has_tokens(const struct weir__settings *settings);

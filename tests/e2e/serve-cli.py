@@ -9,12 +9,14 @@ import pty
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 
-from serving import RULES, Server, run_tests, until, write
+from serving import RULES, Error, Server, run_tests, until, write
 
 LOGIN = "ip=192.0.2.7", "uri=/login"
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
@@ -100,6 +102,8 @@ def test_S6_check(weir):
         done = cli.run("check", "tenant=x", "ip=x")
         assert done.returncode == 0 and "no rule looks at 'tenant'\n" in done.stderr, done
         assert "warning: 'x' is not an address\n" in done.stderr and "'ip'" not in done.stderr, done
+        for said in "192.0.2.7:4711", "[2001:db8::7]:443":  # as the rules read it
+            assert cli.run("check", "ip=" + said).stderr == ""
         for silent in "-q", "--json":
             assert cli.run("check", silent, "tenant=x").stderr == ""
         cli.says(0, "allowed: no rule applies", "check", "tenant=x")
@@ -570,6 +574,51 @@ def test_S6_top_live(weir):
         os.close(terminal)
         assert seen.startswith(b"\033[?1049h") and b"login" in seen, seen[:500]
         assert b"\033[31m" not in seen, seen[:500]  # NO_COLOR
+
+
+def watched(cli, weir, columns):
+    """The lines of a frame of weir top in a terminal that is so wide; None without terminals."""
+    try:
+        terminal, inner = pty.openpty()
+    except OSError as problem:
+        return print("skipped: no terminal to be had here: %s" % problem)
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([weir, "top", "--every", "10ms"], env=cli.env, stdin=inner,
+                               stdout=inner, stderr=inner)
+    os.close(inner)
+    seen = b""
+    while seen.count(b"q ends") < 2:
+        seen += os.read(terminal, 65536)
+    os.write(terminal, b"q")
+    while not seen.endswith(b"\033[?1049l"):
+        seen += os.read(terminal, 65536)
+    assert process.wait(timeout=60) == 0
+    os.close(terminal)
+    frame = re.sub(r"\033\[[0-9;?]*\w", "", seen.decode().split("\033[H")[1])
+    return frame.replace("\r", "").split("\n")
+
+
+def test_S6_top_in_a_narrow_terminal(weir):
+    """Nothing that matters is cut off: columns are narrower or left out, and long lines are two."""
+    rules = RULES.replace("login", "a-long-name-for-the-login-of-all")
+    with Server(weir, rules=rules) as server, server.resp() as client:
+        cli = Cli(weir, server)
+        cli.env["TERM"] = "xterm"
+        for _ in range(9):
+            client("WEIR.CHECK", "ip", "192.0.2.200", "uri", "/login", "method", "POST")
+        client("WEIR.CLOCK", 10**18)
+        write(server.rules, "nonsense")
+        assert isinstance(client("WEIR.RULES.RELOAD"), Error)
+        for columns in 50, 64, 79, 80:
+            lines = watched(cli, weir, columns)
+            if lines is None:
+                return
+            assert max(map(len, lines)) <= columns, (columns, lines)
+            text = "\n".join(lines)
+            for needed in ["a-long-", "REFUSED/S", "bans 0", "connections", "192.0.2.200",
+                           "the last reload was refused", "refused\n"]:
+                assert needed in text, (columns, needed, text)
+            assert ("SHADOW" in text) == (columns > 70), text
 
 
 def test_S6_no_server(weir):

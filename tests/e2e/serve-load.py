@@ -4,13 +4,18 @@ reading nothing, talking nonsense.
 
 Whatever one of them does, the others are served, and the server's memory stays where it was.  What
 the server does by its own clock (patience) is waited for, with a patience of one second."""
+import contextlib
 import os
 import resource
 import select
+import signal
 import socket
+import tempfile
 import threading
+from http.client import HTTPConnection
 
-from serving import Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests, until
+from serving import (Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests,
+                     state_of, until)
 
 IDLE, BUSY = 10000, 1000
 # Else AddressSanitizer keeps freed memory.
@@ -372,6 +377,128 @@ class Nonsense(threading.Thread):
                     except ConnectionError:
                         pass
             self.rounds += 1
+
+
+def taken(client):
+    """What has been taken from the key `turn`."""
+    limit, left = client("CL.THROTTLE", "turn", 999999, 1000000, 1000, 0)[1:3]
+    return limit - left
+
+
+TAKE = encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000])
+
+
+def test_one_that_always_has_more_to_say_takes_turns(weir):
+    """It has said a lot when another one asks, while the server stands still: its first buffer of
+    asks comes first, and no more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "resp")
+        with (Server(weir, resp="127.0.0.1:0," + path, threads=1) as server,
+              server.resp() as other, socket.socket(socket.AF_UNIX) as talker):
+            talker.connect(path)
+            talker.sendall(TAKE)
+            talker.recv(1000)
+            assert taken(other) == 1
+            os.kill(server.pid, signal.SIGSTOP)
+            until("it stands still", lambda: state_of(server.pid)[0] == "T")
+            talker.setblocking(False)
+            said = 0
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    said += talker.send(TAKE * 100)
+            assert said > 2 * 65536, said
+            asked = ["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]
+            other.raw(encode(asked))
+            os.kill(server.pid, signal.SIGCONT)
+            limit, left = other.read()[1:3]
+            assert limit - left <= 1 + 65536 // len(TAKE) + 1, limit - left
+            talker.setblocking(True)
+            while taken(other) < 1 + said // len(TAKE):
+                talker.recv(65536)
+
+
+def test_one_whose_asks_take_long_takes_turns(weir):
+    """A thousand asks of some microseconds each lie in one buffer; and what has no answer at all
+    ends no turn."""
+    slow = encode(["WEIR.TAKE", "k", "sliding-window 1000000/1m buckets=60000"])
+    asks = (slow + TAKE) * (60000 // len(slow + TAKE))
+    with Server(weir, threads=1) as server, server.resp() as other, connect(server) as talker:
+        talker.sendall(slow)
+        talker.recv(1000)
+        os.kill(server.pid, signal.SIGSTOP)
+        until("it stands still", lambda: state_of(server.pid)[0] == "T")
+        talker.sendall(asks)
+        other.raw(encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]))
+        os.kill(server.pid, signal.SIGCONT)
+        limit, left = other.read()[1:3]
+        assert limit - left < 60000 // len(slow + TAKE), limit - left
+        until("all is answered", lambda: taken(other) == 60000 // len(slow + TAKE))
+        talker.sendall(b"\r\n" * 30000 + TAKE)
+        until("the rest too", lambda: taken(other) == 60000 // len(slow + TAKE) + 1)
+
+
+def test_one_that_reads_as_fast_as_it_asks_takes_turns(weir):
+    """A hundred bytes of COMMAND are answered with sixty thousand."""
+    asks = encode(["COMMAND"]) + TAKE
+    with Server(weir, threads=1) as server, server.resp() as other, connect(server) as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * MIB)
+        reader.sendall(asks)
+        while taken(other) < 1:
+            pass
+        os.kill(server.pid, signal.SIGSTOP)
+        until("it stands still", lambda: state_of(server.pid)[0] == "T")
+        reader.sendall(asks * (60000 // len(asks)))
+        thread = threading.Thread(target=read_all, args=(reader,))
+        thread.start()
+        other.raw(encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]))
+        os.kill(server.pid, signal.SIGCONT)
+        limit, left = other.read()[1:3]
+        assert limit - left <= 100, limit - left
+        until("all is answered", lambda: taken(other) == 1 + 60000 // len(asks))
+        reader.shutdown(socket.SHUT_WR)
+        thread.join()
+
+
+def scrape_without_end(server, source, stop):
+    """Sixteen connections that ask for the metrics again and again."""
+    asks = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20
+    clients = [socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=60,
+                                        source_address=(source, 0)) for _ in range(16)]
+    while not stop.is_set():
+        for client in clients:
+            client.settimeout(60)
+            client.sendall(asks)
+        for client in clients:
+            client.settimeout(0.01)
+            with contextlib.suppress(TimeoutError):
+                while client.recv(MIB):
+                    pass
+    for client in clients:
+        client.close()
+
+
+def test_S5_who_scrapes_without_end_keeps_nobody_out(weir):
+    """Not the operator, nor the monitor of another host."""
+    with Server(weir, threads=1) as server, server.resp() as client:
+        stop = threading.Event()
+        floods = [threading.Thread(target=scrape_without_end, args=(server, "127.0.0.2", stop))
+                  for _ in range(2)]
+        for flood in floods:
+            flood.start()
+        http = HTTPConnection("127.0.0.1", server.ports["http"], timeout=60,
+                              source_address=("127.0.0.3", 0))
+        rounds, text = 0, ""
+        while rounds < 100 or 'weir_share_refused_total{pool="jobs"} 0\n' in text:
+            assert client.json("WEIR.STATUS")["draining"] is False
+            http.request("GET", "/metrics")
+            answer = http.getresponse()
+            text = answer.read().decode()
+            assert answer.status == 200, text
+            rounds += 1
+        stop.set()
+        for flood in floods:
+            flood.join()
+        http.close()
 
 
 def test_nonsense_at_full_rate(weir):

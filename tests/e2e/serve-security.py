@@ -14,6 +14,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 import warnings
 
 from serving import Answer, Error, Server, encode, is_closed, run_tests, until, write
@@ -530,6 +531,42 @@ def test_S1_tls_certificates_are_renewed(weir):
             server.process.send_signal(signal.SIGHUP)
             until("the new one is shown",
                   lambda: ssl.get_server_certificate(("127.0.0.1", server.ports["resp"])) != first)
+
+
+def expire(folder):
+    """The server's certificate, as it was yesterday."""
+    key, pem = os.path.join(folder, "server.key"), os.path.join(folder, "server.pem")
+    old = subprocess.run(["openssl", "x509", "-in", pem, "-signkey", key, "-days", "-1"],
+                         check=True, capture_output=True, text=True).stdout
+    write(pem, old)
+
+
+def metric(server, name):
+    connection = http.client.HTTPSConnection("127.0.0.1", server.ports["http"], timeout=60,
+                                             context=ssl._create_unverified_context())
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    return next(float(line.split()[1]) for line in lines if line.startswith(name + " "))
+
+
+def test_S1_tls_an_expired_certificate_is_told(weir):
+    """When SIGHUP has read one, and at the start.  The metric tells of it beforehand."""
+    with Folder() as folder:
+        make(folder, "ca")
+        make(folder, "server", "ca")
+        told = "warning: the certificate %s/server.pem expired on " % folder
+        with Server(weir, *tls_options(folder)) as server:
+            assert "certificate" not in server.complaints()
+            left = metric(server, "weir_tls_certificate_expires_seconds") - time.time()
+            assert 47 * 3600 < left <= 48 * 3600, left
+            expire(folder)
+            server.process.send_signal(signal.SIGHUP)
+            until("it is told", lambda: told in server.complaints())
+            left = metric(server, "weir_tls_certificate_expires_seconds") - time.time()
+            assert -25 * 3600 < left < -23 * 3600, left
+        with Server(weir, *tls_options(folder)) as server:
+            assert server.complaints().count(told) == 1, server.complaints()
 
 
 if __name__ == "__main__":

@@ -105,16 +105,9 @@ def children_of(pid):
 
 
 def ask_for_successor(pid):
-    """By SIGUSR2.  Under ThreadSanitizer one of some hundred that come soon after the start is
-    lost: it is sent again, which a server that has a successor does not mind."""
-    def is_heard():
-        return children_of(pid) or state_of(pid)[0] == "Z"
-
-    for _ in range(10):
-        os.kill(pid, signal.SIGUSR2)
-        with contextlib.suppress(AssertionError):
-            return until("SIGUSR2 is heard", is_heard, 10)
-    raise AssertionError("SIGUSR2 is not heard")
+    """By SIGUSR2; returns when there is one, or the server has ended."""
+    os.kill(pid, signal.SIGUSR2)
+    until("SIGUSR2 is heard", lambda: children_of(pid) or state_of(pid)[0] == "Z")
 
 
 def where_threads_are(pid):
@@ -185,18 +178,8 @@ class Server(Running):
                 if port:
                     self.ports.setdefault(found.group(1), int(port.group(1)))
             if line.startswith("  table"):
-                return self.hears_signals()
+                return
         raise RuntimeError("the server did not start: " + self.complaints())
-
-    def hears_signals(self):
-        """ThreadSanitizer loses one of some hundred signals that come before the main thread waits
-        for them."""
-        def waits():
-            with open("/proc/%d/wchan" % self.pid) as file:
-                return "epoll" in file.read()
-
-        if has_sanitizer(self.weir, "tsan"):
-            until("the main thread waits", waits)
 
     def complaints(self):
         return open(os.path.join(self.folder, "stderr")).read()

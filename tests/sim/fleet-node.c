@@ -316,6 +316,8 @@ static int take_at_once(const struct event *e, weir_time *retry)
         if (e->limits & 1 << l &&
             !weir_step_peek(&sim.o.limits[l].purse, node->purses[l][e->key], &ask, &d)) {
             *retry = d.retry;
+            if (d.reason == WEIR_LIMITED)
+                *retry += weir__purse_later(&sim.o.plans[l], &sim.o.plans[l].limit, e->n);
             return d.reason;
         }
     for (int l = 0; l < sim.story->n_limits; l++)

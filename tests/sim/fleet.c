@@ -33,10 +33,11 @@ static const struct {
 
 /* ------------------------------------------------------------------ stories ---- */
 
+/* A clock that was set back is a fault until it is where it was: nothing is due before. */
 static weir_time add_faults(struct story *s, weir_time from, weir_time to)
 {
     int n = int_between(1, 12);
-    weir_time last = from;
+    weir_time last = from, behind = 0;
 
     for (int i = 0; i < n; i++) {
         struct event *e = add_event(s);
@@ -50,6 +51,7 @@ static weir_time add_faults(struct story *s, weir_time from, weir_time to)
         if (e->kind == EVENT_STALL && one_in(8))
             e->span = between(1000, 3000) * MS;
         weir_time over = e->at + (e->span > 0 ? e->span : 0);
+        behind += e->kind == EVENT_STEP && e->span < 0 ? -e->span : 0;
         if (e->kind == EVENT_FAIL) {
             e->span = one_in(2) ? 0 : between(0, 100) * MS;
             struct event *copy = add_event(s);
@@ -58,7 +60,7 @@ static weir_time add_faults(struct story *s, weir_time from, weir_time to)
         }
         last = over > last ? over : last;
     }
-    return last;
+    return last + behind;
 }
 
 /* Redis comes and goes, for hardly longer than nodes need to be back. */

@@ -32,9 +32,17 @@ void weir__conn_watch(struct weir__conn *conn)
     (void)conn;
 }
 
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
-                       void (*done)(struct weir__conn *conn, void *context), void *context)
+bool weir__loop_is_late(struct weir__loop *loop)
 {
+    (void)loop;
+    return false;
+}
+
+bool weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                        void (*done)(struct weir__conn *conn, void *context), void *context,
+                        enum weir__role role)
+{
+    (void)role;
     struct world *w = world_of(conn);
 
     world_must(w->work == NULL && !conn->held,
@@ -43,7 +51,7 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
     w->done = done;
     w->context = context;
     conn->held = true;
-    return WEIR_OK;
+    return true;
 }
 
 weir_time weir__server_now(const struct weir__server *server)

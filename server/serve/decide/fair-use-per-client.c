@@ -25,7 +25,7 @@ struct weir__fair_use {
 
 static const char *const names[WEIR__POOLS] = { "adhoc-limits", "limit-changes",   "reservations",
                                                 "ask-ids",      "waits-for-units", "locks",
-                                                "connections" };
+                                                "jobs",         "connections" };
 
 struct weir__fair_use *weir__fair_use_create(struct weir__events *events)
 {

@@ -23,6 +23,7 @@ enum weir__pool {
     WEIR__POOL_ASK_IDS,
     WEIR__POOL_UNITS_WAITS, /* checks and enters that wait for units of the fleet */
     WEIR__POOL_LOCKS,       /* asks for locks of the fleet */
+    WEIR__POOL_JOBS,        /* on other threads, of verbs that are not the operator's alone */
     WEIR__POOL_CONNECTIONS,
     WEIR__POOLS
 };

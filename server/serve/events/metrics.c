@@ -25,6 +25,7 @@
 #include "server/serve/events/process-figures.h"
 #include "server/serve/events/top-keys.h"
 #include "table/bans.h"
+#include "wire/tls.h"
 
 enum { RULES_MAX = 1000, GUARDS_MAX = 256, TOP_KEYS = 10, TRIES = 3 };
 
@@ -78,7 +79,7 @@ struct figures {
     int64_t shares_refused[WEIR__POOLS];
     int64_t fleet_alone, fleet_part, fleet_members, fleet_draws, fleet_asks_alone;
     struct weir__process_figures process;
-    int64_t started;
+    int64_t started, certificate_until;
     struct weir__in_force_info in_force;
 };
 
@@ -129,7 +130,8 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
     gather_rules(f, server, now);
     gather_fleet(f, server);
     weir__process_figures(&f->process);
-    f->started = server->started;
+    f->started = weir_table_real(server->table, server->started);
+    f->certificate_until = server->tls != NULL ? weir__tls_context_validity(server->tls).until : 0;
     weir_totals_get(server->engine, &f->totals);
     weir_table_stats(
         server->table, -1,
@@ -191,6 +193,9 @@ static const struct row rows[] = {
     { "weir_auth_turned_away_total", "counter",
       "Tokens refused because too many from their address were wrong (auth-guesses).", NULL,
       COUNT(AUTH_TURNED_AWAY), ONE },
+    { "weir_tls_certificate_expires_seconds", "gauge",
+      "When the certificate expires, since 1970; 0 without TLS.", NULL, AT(certificate_until),
+      ONE },
     { "weir_received_bytes_total", "counter", "Bytes received from clients.", NULL, COUNT(BYTES_IN),
       ONE },
     { "weir_sent_bytes_total", "counter", "Bytes sent to clients.", NULL, COUNT(BYTES_OUT), ONE },
@@ -293,6 +298,7 @@ static const struct row rows[] = {
     { "weir_share_refused_total", NULL, NULL, "pool=\"ask-ids\"", POOL(ASK_IDS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"waits-for-units\"", POOL(UNITS_WAITS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"locks\"", POOL(LOCKS), ONE },
+    { "weir_share_refused_total", NULL, NULL, "pool=\"jobs\"", POOL(JOBS), ONE },
     { "weir_share_refused_total", NULL, NULL, "pool=\"connections\"", POOL(CONNECTIONS), ONE },
     { "weir_top_keys", "gauge",
       "Keys among the ten that were refused most in the last ten to twenty minutes.", NULL,

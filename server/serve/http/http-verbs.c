@@ -169,7 +169,8 @@ static bool begin(struct weir__conn *conn, struct task *task)
 
     if (c->verb->begin)
         return c->verb->begin(conn, c, done, task) == WEIR_OK;
-    return weir__conn_offload(conn, work, done, task) == WEIR_OK || weir__call_no_memory(c);
+    return weir__conn_offload(conn, work, done, task, c->verb->role) ||
+           weir__call_fail(c, 503, WEIR__TOO_MANY_JOBS);
 }
 
 static void run_away(struct weir__http_call *call)

@@ -4,6 +4,10 @@
  * feeding leave in one write; the part that the kernel does not take at once waits in `pending`,
  * and until that is gone nothing more is read: a client that reads no answers gets no more of them.
  * An idle connection holds no buffer at all.
+ *
+ * One that always has more to say and to read gets a turn like all others: libuv would read on, and
+ * write what the client takes, for as long as both go on.  So a turn ends after a full buffer of
+ * input (on_room), a full one of output, or some time (had_turn).
  */
 #include "server/serve/net/conn.h"
 
@@ -12,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/base.h"
 #include "server/serve/net/pass-connections.h"
 #include "wire/tls.h"
 #include "server/serve/decide/bound-permits.h"
@@ -24,6 +29,7 @@
 #define KEPT_HIGH    (64 * 1024)   /* likewise more input, behind an ask that waits */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
 #define FRESH_MS     1000          /* a new client will speak soon */
+#define TURN_MOST    (2 * WEIR_MILLISECOND)
 
 static void serve_rest(struct weir__conn *conn);
 static void write_pending(struct weir__conn *conn);
@@ -137,6 +143,7 @@ static void on_written(uv_write_t *write, int status)
     }
     weir__buffer_free(&conn->sending);
     weir__buffer_free(&conn->pending);
+    conn->had_turn = false;
     close_if_ended(conn);
     if (!conn->closed && !conn->held)
         serve_rest(conn);
@@ -162,13 +169,19 @@ static void write_pending(struct weir__conn *conn)
     }
 }
 
+/* What uv_write has sent is told in the next turn, and nothing is fed before. */
+static bool may_try(const struct weir__conn *conn)
+{
+    return !conn->writing && conn->pending.len == 0 && !conn->had_turn;
+}
+
 /* Sends bytes that are ready for the network. */
 static void send_raw(struct weir__conn *conn, const char *bytes, size_t len)
 {
     size_t sent = 0;
 
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_BYTES_OUT, (int64_t)len);
-    if (!conn->writing && conn->pending.len == 0) {
+    if (may_try(conn)) {
         uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)len);
         int n = uv_try_write(&conn->uv.stream, &buf, 1);
         if (n < 0 && n != UV_EAGAIN) {
@@ -240,8 +253,17 @@ void weir__conn_send_out(struct weir__conn *conn)
 
 static bool may_feed(const struct weir__conn *conn)
 {
-    return !conn->closed && !conn->ending && !conn->held &&
+    return !conn->closed && !conn->ending && !conn->held && !conn->had_turn &&
            conn->pending.len + (conn->writing ? conn->sending.len : 0) <= PENDING_HIGH;
+}
+
+bool weir__loop_is_late(struct weir__loop *loop)
+{
+    weir_time now = weir__clock_monotonic();
+
+    if (loop->turn_since == 0)
+        loop->turn_since = now;
+    return loop->turn_over = now - loop->turn_since > TURN_MOST;
 }
 
 /* Feeds as long as whole requests come out; returns how many bytes are done with. */
@@ -251,7 +273,12 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 
     conn->loop->fed = conn;
     while (used < len && may_feed(conn)) {
+        conn->loop->asks = 0;
+        conn->loop->turn_since = 0;
+        conn->loop->turn_over = false;
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
+        const struct weir__buffer *out = &conn->loop->out;
+        conn->had_turn = out->len > 0 && (conn->loop->turn_over || weir__conn_is_full(conn));
         flush(conn, send_bytes);
         if (n == 0)
             break;
@@ -301,7 +328,8 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct weir__conn *conn = handle->data;
 
     (void)suggested;
-    *buf = uv_buf_init(conn->loop->in, WEIR__READ_SIZE);
+    *buf = uv_buf_init(conn->loop->in, conn->filled_in ? 0 : WEIR__READ_SIZE); /* 0: not now */
+    conn->filled_in = false;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
@@ -375,8 +403,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct weir__conn *conn = stream->data;
 
-    if (n == 0 || conn->closed)
+    if (n == 0 || n == UV_ENOBUFS || conn->closed)
         return;
+    conn->filled_in = n == WEIR__READ_SIZE;
     if (n < 0 && (n != UV_EOF || conn->lingering)) {
         weir__conn_close(conn);
         return;

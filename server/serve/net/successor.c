@@ -24,6 +24,9 @@ static void on_closed(uv_handle_t *handle)
     struct weir__successor *s = handle->data;
 
     s->is_there = false;
+    if (s->has_ended)
+        s->ended(s->context, s->status, s->signal);
+    s->has_ended = false;
 }
 
 static void close_process(struct weir__successor *s)
@@ -36,8 +39,10 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
 {
     struct weir__successor *s = process->data;
 
-    s->ended(s->context, status, number);
-    close_process(s);
+    s->has_ended = true;
+    s->status = status;
+    s->signal = number;
+    close_process(s); /* told when there is room for the next: SIGUSR2 may follow at once */
 }
 
 /* This process's environment, without the lines about sockets; `lines` end in NUL each. */

@@ -8,7 +8,9 @@
 /* Zeroed, but for `ended` and its context, is none. */
 struct weir__successor {
     uv_process_t process;
-    bool is_there;
+    bool is_there, has_ended;
+    int64_t status; /* if it has ended */
+    int signal;
     int channel; /* for connections, pass-connections.h; 0: none */
     void (*ended)(void *context, int64_t status, int signal);
     void *context;

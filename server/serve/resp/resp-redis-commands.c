@@ -14,6 +14,7 @@
 #include "server/serve/decide/bound-permits.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/resp/resp.h"
+#include "table/file.h"
 
 #define ARG(call, i) (call)->args[i].bytes, (call)->args[i].len
 
@@ -238,7 +239,7 @@ void weir__resp_info(struct weir__resp_call *call)
     weir_time now = weir__loop_now(call->conn->loop);
 
     weir__in_force_info(server->in_force, &in_force);
-    weir_table_stats(server->table, -1, &stats);
+    weir__table_figures(server->table, &stats);
     weir__buffer_format(&text,
                         "# "
                         "Server\r\nweir_version:%s\r\nredis_version:7.0.0\r\nredis_mode:"
@@ -292,7 +293,7 @@ void weir__resp_dbsize(struct weir__resp_call *call)
 {
     struct weir_table_stats stats;
 
-    weir_table_stats(call->conn->loop->server->table, -1, &stats);
+    weir__table_figures(call->conn->loop->server->table, &stats);
     weir__reply_integer(call->conn, stats.keys);
 }
 

@@ -175,8 +175,8 @@ static bool begin(struct weir__conn *conn, struct weir__verb_call *c)
 {
     if (c->verb->begin)
         return c->verb->begin(conn, c, done, c) == WEIR_OK;
-    return weir__conn_offload(conn, work, done, c) == WEIR_OK ||
-           weir__call_fail(c, 503, "too many commands of this kind are under way; try again later");
+    return weir__conn_offload(conn, work, done, c, c->verb->role) ||
+           weir__call_fail(c, 503, WEIR__TOO_MANY_JOBS);
 }
 
 static void run_away(struct weir__resp_call *call)

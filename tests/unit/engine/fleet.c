@@ -118,6 +118,29 @@ TEST(test_D3_a_closed_purse_refuses_and_bans)
     weir_destroy(weir);
 }
 
+/* It says when one unit is there; of a meter the others come after that. */
+TEST(test_D3_a_closed_purse_tells_each_its_own_time)
+{
+    static const struct {
+        const char *rules;
+        weir_time for_21;
+    } rows[] = {
+        { RULES("- { name: all, limit: token-bucket 100/1s, " FLEET " }\n"), 250 * MS },
+        { RULES("- { name: all, limit: gcra 100/1s burst 50, " FLEET " }\n"), 250 * MS },
+        { RULES("- { name: all, limit: fixed-window 100/1s, " FLEET " }\n"), 50 * MS },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct weir *weir = host_of(rows[i].rules);
+        change_purse(weir, "ip=::1", "all", 0, 0, NOW + 50 * MS, NOW);
+        assert_fields(check_cost(weir, "ip=::1", 1, NOW).decision, (reason, WEIR_LIMITED),
+                      (retry, 50 * MS));
+        assert_fields(check_cost(weir, "ip=::1", 21, NOW).decision, (reason, WEIR_LIMITED),
+                      (retry, rows[i].for_21));
+        weir_destroy(weir);
+    }
+}
+
 /* Over limits of this host and of the fleet, in both orders. */
 TEST(test_D3_all_or_nothing)
 {

@@ -7,8 +7,6 @@
 
 #define MS WEIR_MILLISECOND
 
-/* ------------------------------------------------------------------- world ---- */
-
 static struct weir__fleet *fleet;
 static struct weir_plan plans[2];
 static struct weir__fleet_limit limits[2];
@@ -634,22 +632,25 @@ static struct weir_decision purse_says(int limit, weir_time now)
     return d;
 }
 
-/* The purse tells the account's time, and yet is closed for a life at most. */
+/* The purse tells the account's time (a meter's for one unit), and is closed for a life at most. */
 TEST(test_a_closed_purse_says_when_to_come)
 {
     struct weir__fleet_wait a;
 
     begin(16, 0);
     wait_of(&a, 0, 1, NOW);
-    weir__fleet_drawn(
-        fleet, key(1), sent.id,
-        &(struct weir__fleet_answer){ { 0, 50, true, NOW, 60 * MS }, 0, 900 * MS, 900 * MS },
-        NOW + MS);
+    struct weir__fleet_answer none = { { 0, 50, true, NOW, 60 * MS }, 0, 900 * MS, 900 * MS };
+    weir__fleet_drawn(fleet, key(1), sent.id, &none, NOW + MS);
     assert_fields(a, (outcome, WEIR__FLEET_REFUSED), (retry, 900 * MS));
     assert_fields(purse_says(1, NOW + 2 * MS), (reason, WEIR_LIMITED), (retry, 899 * MS));
-    assert_true(weir__fleet_turn(fleet, NOW + 2 * MS) <= NOW + MS + limits[1].terms.life);
-    weir__fleet_turn(fleet, NOW + MS + limits[1].terms.life);
-    assert_int_equal(purse_says(1, NOW + 2 * MS + limits[1].terms.life).reason, WEIR_DRY);
+    weir_time open = NOW + MS + limits[1].terms.life;
+    assert_true(weir__fleet_turn(fleet, NOW + 2 * MS) <= open && weir__fleet_turn(fleet, open) > 0);
+    assert_int_equal(purse_says(1, open + MS).reason, WEIR_DRY);
+    wait_of(&a, 900, 0, NOW);
+    weir__fleet_drawn(fleet, key(0), sent.id, &none, NOW + MS);
+    assert_true(purse_says(0, NOW + MS).retry <= key(0)->closed_until - NOW);
+    weir__fleet_drop(fleet, key(0), NOW + MS);
+    assert_int_equal(purse_says(0, NOW + MS).reason, WEIR_DRY);
     end();
 }
 

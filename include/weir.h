@@ -27,7 +27,8 @@
  *
  *   1. Never too much.    docs/algorithms.md states each algorithm's bound, and a test proves it.
  *   2. Never too little.  A fresh key gets its whole burst; free capacity is granted at once.
- *   3. "No" changes nothing and says when to retry.  decision.retry is exact, or WEIR_NEVER.
+ *   3. "No" changes nothing and says when to retry.  decision.retry is exact, or WEIR_NEVER; for
+ *      guards and queues an estimate where enum weir_reason says so.
  *   4. Deciding never fails.  Only functions that return int can.
  *
  * Errors.  A function that returns int returns 0 or a negative weir_code.  On failure it explains
@@ -156,6 +157,8 @@ struct weir_key {
 #define WEIR_PRIORITY_MAX 7
 #define WEIR_CLASSES      8 /* of users, at most */
 
+/* Set cost and now in every ask: without a cost a limit only looks, so nobody is ever limited;
+ * without a now it is always the moment 0, and a key that was refused stays refused. */
 struct weir_ask {
     struct weir_key key; /* floor 1 ignores it */
     int64_t cost;        /* units; 0 asks without taking */
@@ -178,8 +181,8 @@ enum weir_reason {
     WEIR_BUSY = 7,     /* all permits are out; decision.retry is an estimate */
     WEIR_SHED = 8,     /* overload, and others are more important; decision.retry is an estimate */
     WEIR_DEGRADED = 9, /* switched off by the degradation */
-    WEIR_FULL = 10,    /* the queue is full */
-    WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
+    WEIR_FULL = 10,    /* the queue is full; decision.retry is an estimate */
+    WEIR_LATE = 11,    /* the wait in the queue was too long, or would be; retry: an estimate */
     WEIR_CANCELLED = 12, /* taken out of the queue */
     WEIR_TOO_MANY = 13,  /* rules: more than WEIR_ALL_MAX limits or WEIR_ENTRY_MAX guards apply */
     /* rules: `when_full: closed`, and there is no room for a new key; guards: by `max_per_key` */
@@ -473,7 +476,8 @@ struct weir_guard_options {
     enum weir_mode mode; /* 0: enforce.  In shadow decision.reason says why it would refuse */
 };
 /* Joins the guard of that name if it has the same options, with defaults filled in.  WEIR_EXISTS:
- * it has others, and the error names the part; weir_guard_change changes it.  NULL: defaults. */
+ * it has others, and the error names the part; weir_guard_change changes it.  NULL or all zeros:
+ * 1024 permits and nothing else, which may do to measure.  (Rules want a bound in writing.) */
 WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                                const struct weir_guard_options *options, struct weir_error *error);
 /* Changes the options for all processes.  Permits that are out stay out; a breaker or controller
@@ -632,7 +636,8 @@ WEIR_API int weir_prepare(struct weir_prepared **out, struct weir *weir, struct 
 WEIR_API void weir_commit(struct weir_prepared *prepared, weir_time now);
 WEIR_API void weir_prepared_destroy(struct weir_prepared *prepared);
 
-/* What is known about a request: { "ip", "192.0.2.7" }.  The rules choose the names. */
+/* What is known about a request: { .name = "ip", .value = "192.0.2.7" }.  The rules choose the
+ * names. */
 struct weir_attr {
     const char *name, *value;
     size_t name_len, value_len; /* 0: up to the NUL byte */

@@ -115,7 +115,10 @@ char *ngx_weir_req_read(ngx_conf_t *cf, struct ngx_weir_part *part, enum ngx_wei
         return NGX_CONF_ERROR;
     for (ngx_uint_t i = 1; i < cf->args->nelts; i++)
         if (!read_req_word(&words[i], &name, &burst, &delay)) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", &words[i]);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": it takes zone=NAME burst=N delay=N "
+                               "nodelay, N from 1",
+                               &words[i]);
             return NGX_CONF_ERROR;
         }
     if (name.len == 0)

@@ -86,6 +86,8 @@ bool call_find_receipt(struct call *c)
     if (len == SIDE_STRING_NONE)
         return true;
     c->repeated = len > 0 && weir__receipt_read(&c->receipt, c->items, c->verb, bytes, (size_t)len);
+    for (size_t i = 0; i < c->items && c->repeated; i++)
+        c->repeated = weir__receipt_is_for(&c->receipt, i, c->item[i].ask.cost);
     if (c->repeated)
         return true;
     return call_fail(c, "the id belongs to another ask");

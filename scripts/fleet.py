@@ -162,16 +162,25 @@ def bar(n, colour):
     return "\033[%dm%s\033[0m" % (colour, "█" * cells)
 
 
+def state_of(node, rate, redis):
+    """A node that runs and admits nothing has not joined: half of its asks fit into its part."""
+    if not node.runs:
+        return "dead"
+    if rate > 0:
+        return ""
+    return "no part yet" if redis == "answers" else "waits for Redis: no part yet"
+
+
 def draw(fleet, rates, first):
     """Over the lines of the last time."""
     lines = ["limit %d/s across three nodes, at first a burst; %d/s asked" % (LIMIT, 3 * ASKS),
              "1 2 3 kill or start a node   r Redis   s stop Redis   q end"]
+    redis = "dead" if not fleet.redis.runs else "stopped" if fleet.redis.stopped else "answers"
     for i, rate in enumerate(rates):
-        state = "" if fleet.nodes[i].runs else "  dead"
-        lines.append("node-%d %5.0f/s %s%s" % (i + 1, rate, bar(rate, COLOURS[i]), state))
+        state = state_of(fleet.nodes[i], rate, redis)
+        lines.append("node-%d %5.0f/s %s  %s" % (i + 1, rate, bar(rate, COLOURS[i]), state))
     lines.append("all    %5.0f/s %s" % (sum(rates), bar(sum(rates), 37)))
     lines.append("limit  %5d/s %s" % (LIMIT, bar(LIMIT, 90)))
-    redis = "dead" if not fleet.redis.runs else "stopped" if fleet.redis.stopped else "answers"
     lines.append("Redis %s" % redis)
     if not first and sys.stdout.isatty():
         sys.stdout.write("\033[%dA" % len(lines))

@@ -8,13 +8,15 @@ folder=$build/run-nginx
 [ "$port" = 7381 ] || folder=$folder-$port
 python3 -c '
 import errno, socket, sys
+if not (sys.argv[1].isdecimal() and 1 <= int(sys.argv[1]) <= 65535):
+    sys.exit("run-nginx: port %s: a port is a number from 1 to 65535" % sys.argv[1])
 probe = socket.socket()
 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 try:
     probe.bind(("127.0.0.1", int(sys.argv[1])))
     probe.listen()
-except (OSError, OverflowError, ValueError) as problem:
-    used = getattr(problem, "errno", 0) == errno.EADDRINUSE
+except OSError as problem:
+    used = problem.errno == errno.EADDRINUSE
     sys.exit("run-nginx: port %s: %s" % (sys.argv[1], "it is in use, perhaps by another make "
              "run-nginx; make run-nginx PORT=N takes another" if used else problem))' "$port"
 mkdir -p "$folder/html"

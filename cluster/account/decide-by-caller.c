@@ -62,6 +62,18 @@ static enum weir__receipt_verb receipt_verb(const struct weir__account_call *cal
                                                : WEIR__RECEIPT_TAKE;
 }
 
+/* Reads the receipt.  False: it is another ask's. */
+static bool is_repeat(const struct weir__account_call *call, struct reading *r,
+                      struct weir__text stored)
+{
+    bool is =
+        weir__receipt_read(&r->receipt, call->n, receipt_verb(call), stored.bytes, stored.len);
+
+    for (size_t i = 0; i < call->n && is; i++)
+        is = weir__receipt_is_for(&r->receipt, i, call->items[i].ask.cost);
+    return is;
+}
+
 /* Reads {now, account ..., demand, receipt}. */
 static int open_reading(struct weir__account_call *call, const char *at, struct reading *r,
                         struct weir_error *error)
@@ -87,10 +99,9 @@ static int open_reading(struct weir__account_call *call, const char *at, struct 
     if (foreign)
         return weir__fail(error, WEIR_INVALID, "a key holds an empty string");
     call->repeated = stored.len > 0;
-    if (call->repeated &&
-        !weir__receipt_read(&r->receipt, call->n, receipt_verb(call), stored.bytes, stored.len))
-        return weir__fail(error, WEIR_INVALID, "the id belongs to another ask");
-    return WEIR_OK;
+    return !call->repeated || is_repeat(call, r, stored)
+               ? WEIR_OK
+               : weir__fail(error, WEIR_INVALID, "the id belongs to another ask");
 }
 
 /* The ask was granted before. */

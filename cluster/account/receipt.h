@@ -49,6 +49,13 @@ size_t weir__receipt_write(const struct weir__receipt *receipt,
 bool weir__receipt_read(struct weir__receipt *out, size_t n, enum weir__receipt_verb verb,
                         const void *bytes, size_t len);
 
+/* Whether an item asks for as much as then.  How much is drawn or paid back, Redis chooses. */
+static inline bool weir__receipt_is_for(const struct weir__receipt *receipt, size_t i, int64_t cost)
+{
+    return receipt->verb == WEIR__RECEIPT_DRAW || receipt->verb == WEIR__RECEIPT_REPAY ||
+           receipt->items[i].units == cost;
+}
+
 void weir__receipt_note(struct weir__receipt *receipt, int64_t units, const struct weir_decision *d,
                         weir_time now);
 /* The decision on a repeat, from a look at the state: allowed as then, and the rest as of now. */

@@ -140,7 +140,8 @@ int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struc
     int index = weir__algo_index(name), code;
 
     if (index < 0)
-        return weir__fail(error, WEIR_INVALID, "unknown algorithm '%s'", name);
+        return weir__fail(error, WEIR_INVALID, "unknown algorithm '%s'; %s", name,
+                          weir__hint(name, strlen(name), weir_algorithms(), WEIR__TO_NULL).text);
     struct weir_plan plan = { .algo = algorithms[index],
                               .limit = *limit,
                               .state_size = WEIR__STATE_SMALL };

@@ -174,7 +174,7 @@ bool weir_check_cancel(struct weir *weir, struct weir_visit *visit, weir_time no
 static bool join(struct weir_visit *v, const struct weir__admission *a)
 {
     struct weir__line *line = v->line;
-    struct weir_decision d;
+    struct weir_decision d = v->ruling.decision;
     struct weir__joining j = { .waiter = &v->waiter,
                                .now = v->ask.now,
                                .patient = true,

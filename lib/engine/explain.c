@@ -102,6 +102,19 @@ static enum weir__across across_of(const struct weir *weir, const struct weir__a
     return weir__fleet_until(weir->table) == 0 ? WEIR__ACROSS_NONE : WEIR__ACROSS_SHARE;
 }
 
+/* Until when the rule bans its key of these facts, and that key's text. */
+static weir_time banned_until_of(struct weir *weir, const struct weir__active *f, size_t i,
+                                 const struct weir__facts *facts, char text[WEIR_KEY_TEXT],
+                                 weir_time now)
+{
+    const struct weir__rule *rule = &f->rules->rules[i];
+    struct weir_key key = { text, weir__rule_key_text(weir__text_secrets(weir, rule), rule, facts,
+                                                      text) };
+
+    return weir__ban_peek(weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, key),
+                          now);
+}
+
 static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__active *f,
                          size_t i, const struct weir__facts *facts, const struct weir_ask *ask)
 {
@@ -113,14 +126,16 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
                                    .mode =
                                        weir__post_mode(&f->posts[i], weir__active_mode(weir, f)) };
     e->why = try_clauses(e, f, rule, facts);
-    if (e->why == WEIR__APPLIES && !weir__rule_key(weir->table->secrets, rule, facts, made, &key))
+    bool has_key = weir__rule_key(weir->table->secrets, rule, facts, made, &key);
+    if (e->why == WEIR__APPLIES && !has_key)
         e->why = missing_part(e, f, rule, facts);
-    if (e->why != WEIR__APPLIES)
+    weir_time banned_until = has_key ? banned_until_of(weir, f, i, facts, e->key, ask->now) : 0;
+    if (e->why != WEIR__APPLIES) {
+        e->stays_banned = banned_until != 0 && e->key[0] != '\0';
+        e->key[0] = '\0';
         return;
-    struct weir_key text = { e->key, weir__rule_key_text(weir__text_secrets(weir, rule), rule,
-                                                         facts, e->key) };
-    e->banned_until = weir__ban_peek(
-        weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
+    }
+    e->banned_until = banned_until;
     e->cost = weir__rule_cost(rule, facts, ask->cost);
     e->across = across_of(weir, f, i, e->mode, ask->now);
     if (rule->fleet)

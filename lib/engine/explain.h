@@ -45,6 +45,7 @@ struct weir__explained {
     char key[160];
     int64_t cost;
     weir_time banned_until; /* 0: not */
+    bool stays_banned;      /* it does not apply, but its key of this request is banned */
     enum weir__across across;
     size_t n_limits;
     struct weir__explained_limit limits[WEIR__RULE_LIMITS];

@@ -652,6 +652,13 @@ static enum weir_reason offer_first(struct weir_queue *q, const struct weir__joi
     return reason;
 }
 
+/* A place is free once a turn is over: no sooner than a permit is. */
+static void retry_after(weir_time permit, struct weir_decision *d)
+{
+    if (d->reason != WEIR_LATE && d->retry < permit)
+        d->retry = permit;
+}
+
 enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j)
 {
     struct weir_waiter *w = j->waiter;
@@ -664,14 +671,18 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining
     int64_t before = count_before(queue, lane_of(queue, w->priority, w->user_class), j->now);
     j->behind = before > 0 && !weir__queue_is_open_to(queue, cost_of(w));
     enum weir_reason reason = !j->behind || j->offer_behind ? offer_first(queue, j) : WEIR_BUSY;
+    weir_time permit = j->decision->retry;
     if (reason == WEIR_BUSY && j->patient) {
         j->waits = put_locked(queue, w, j->key_max, j->now, j->decision);
         j->turned_away = !j->waits;
+        if (j->turned_away)
+            retry_after(permit, j->decision);
         reason = j->waits ? WEIR_BUSY : (enum weir_reason)j->decision->reason;
         if (j->waits && weir__queue_is_open_to(queue, cost_of(w)))
             weir__set(&queue->open_to, cost_of(w));
     } else if (j->behind && reason == WEIR_BUSY) {
         refuse(queue, WEIR_BUSY, estimate(queue, before), j->decision);
+        retry_after(permit, j->decision);
     }
     pthread_mutex_unlock(&queue->lock);
     return reason;

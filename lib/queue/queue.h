@@ -105,7 +105,7 @@ struct weir__joining {
     weir__offer *offer; /* NULL: it has just been refused, and need not try again */
     bool offer_behind;  /* even then; it may only be refused */
     void *context;
-    struct weir_decision *decision;
+    struct weir_decision *decision; /* the guard's, that it is busy; then the queue's */
 };
 enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir__joining *j);
 

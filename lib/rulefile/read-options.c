@@ -112,7 +112,12 @@ bool weir__read_row(struct weir__reader *r, const struct weir__member *m,
                                       : !read_percent(r, m, &value))
         return false;
     if (value < row->min || value > row->max) {
-        weir__say(r, m->value, "%s must be %s", m->name, weir__row_bounds(row).text);
+        struct weir__row_bounds bounds = weir__row_bounds(row);
+        if (row->type == WEIR__ROW_TIME && weir__is_bare_number(m->value))
+            weir__say(r, m->value, "%s must be %s; %s without a unit is %ss", m->name, bounds.text,
+                      m->value->text, m->value->text);
+        else
+            weir__say(r, m->value, "%s must be %s", m->name, bounds.text);
         return false;
     }
     weir__row_set(row, options, value == 0 && row->type == WEIR__ROW_PERCENT ? -1 : value);

@@ -151,6 +151,10 @@ static int unknown(const struct weir__command *command, const char *word, size_t
         return weir__complain(command->name, "there is no option --table; %s", command->no_table);
     const char *near =
         len > dashes ? weir__nearest(word + dashes, len - dashes, names, WEIR__TO_NULL) : NULL;
+    for (size_t i = 0; near == NULL && names[i] != NULL; i++) /* --fleet-name is --fleet */
+        if (strncmp(word + dashes, names[i], strlen(names[i])) == 0 &&
+            word[dashes + strlen(names[i])] == '-')
+            near = names[i];
     if (near)
         return weir__complain(command->name, "there is no option %.*s; did you mean --%s?",
                               (int)len, word, near);

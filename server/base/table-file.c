@@ -1,6 +1,7 @@
 /* table-file.c -- a table's file as other processes have it. */
 #include "server/base/table-file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
@@ -77,6 +78,40 @@ void weir__table_check_bytes(const struct weir_table *table)
         end_cut();
 }
 
+/* Whose it is, if that is why it cannot be opened. */
+static void name_owner(const char *path, struct weir_error *error)
+{
+    size_t len = strlen(error->text);
+    struct stat st;
+
+    if (stat(path, &st) != 0 || access(path, R_OK | W_OK) == 0 || errno != EACCES)
+        return;
+    const struct passwd *user = getpwuid(st.st_uid);
+    if (user != NULL)
+        snprintf(error->text + len, sizeof(error->text) - len, "; it belongs to the user %s",
+                 user->pw_name);
+    else
+        snprintf(error->text + len, sizeof(error->text) - len, "; it belongs to the user %u",
+                 (unsigned)st.st_uid);
+}
+
+void weir__table_no_guard(const char *command, struct weir_table *table, const char *name)
+{
+    enum { LIKELY = 64 };
+    struct weir_guard_info found[LIKELY];
+    const char *names[LIKELY];
+    struct weir_guard *guard;
+    size_t n = 0;
+
+    for (int64_t at = 0; n < LIKELY && weir_guard_next(table, &at, &guard); n++) {
+        weir_guard_get(guard, weir_table_now(table), &found[n]);
+        names[n] = found[n].name;
+    }
+    weir__complain(
+        command, "the table has no guard '%s'; %s", name,
+        weir__hint_or(name, strlen(name), names, n, "weir guards --table lists them").text);
+}
+
 int weir__table_attach(const char *command, struct weir_table **out, const char *path,
                        struct weir_error *error)
 {
@@ -85,6 +120,8 @@ int weir__table_attach(const char *command, struct weir_table **out, const char 
     code = code ? code : weir_table_attach(out, path, error);
     if (code == WEIR_OK)
         weir__table_guard_bytes(command, path, *out);
+    else if (code == WEIR_SYSTEM)
+        name_owner(path, error);
     return code;
 }
 

@@ -20,6 +20,8 @@ void weir__table_check_bytes(const struct weir_table *table);
 /* weir_table_attach, for a command: waits so, and guards the bytes. */
 int weir__table_attach(const char *command, struct weir_table **out, const char *path,
                        struct weir_error *error);
+/* Complains: the table has no guard of this name. */
+void weir__table_no_guard(const char *command, struct weir_table *table, const char *name);
 
 /* Owner and group of a new table: names or numbers; NULL or "": as the system gives them. */
 struct weir__file_owner {

@@ -58,7 +58,9 @@ int weir__shared_ask(struct weir__shared *f, const struct weir__text *words, siz
         return complain_of(f);
     if (weir__centre_list(out, f->asker.reply.bytes, &why))
         return WEIR__GO_ON;
-    return weir__complain(f->asker.command, "Redis: %.*s", (int)why.len, why.bytes);
+    return weir__complain(f->asker.command, "Redis%s: %.*s",
+                          weir__redis_is_weir(why) ? " is a weir serve, and no Redis" : "",
+                          (int)why.len, why.bytes);
 }
 
 int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__centre_version *out)
@@ -91,7 +93,8 @@ int weir__shared_status(struct weir__shared *f, struct weir_fleet_status *out)
     return code;
 }
 
-void weir__shared_say_none(FILE *to, const struct weir_fleet_status *s)
+void weir__shared_say_none(FILE *to, const struct weir__shared *f,
+                           const struct weir_fleet_status *s)
 {
     if (s->runs > 0)
         fprintf(to,
@@ -100,7 +103,7 @@ void weir__shared_say_none(FILE *to, const struct weir_fleet_status *s)
                 "without the file, take a node's copy: weir-fleet-NAME-rules beside its table",
                 s->runs);
     else
-        fprintf(to, "the fleet has no rules yet");
+        fprintf(to, "the fleet '%s' has no rules yet", (const char *)f->fleet.bytes);
 }
 
 int weir__shared_no_rules(struct weir__shared *f)
@@ -111,7 +114,7 @@ int weir__shared_no_rules(struct weir__shared *f)
     if (code != WEIR__GO_ON)
         return code;
     fprintf(stderr, "weir %s: ", f->asker.command);
-    weir__shared_say_none(stderr, &status);
+    weir__shared_say_none(stderr, f, &status);
     fputc('\n', stderr);
     return WEIR__EXIT_NO;
 }

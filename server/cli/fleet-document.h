@@ -41,7 +41,8 @@ int weir__shared_status(struct weir__shared *fleet, struct weir_fleet_status *ou
 /* Says that there are none, and what to do if nodes still run some.  Returns the exit code. */
 int weir__shared_no_rules(struct weir__shared *fleet);
 /* Why there are none, without an end of line. */
-void weir__shared_say_none(FILE *to, const struct weir_fleet_status *status);
+void weir__shared_say_none(FILE *to, const struct weir__shared *fleet,
+                           const struct weir_fleet_status *status);
 
 /* By this user of this host.  Says what came of it, and returns the exit code. */
 int weir__shared_put(struct weir__shared *fleet, struct weir__centre_edit *edit);

@@ -71,8 +71,10 @@ static int run_history(const struct weir__call *call)
     if (code == WEIR__GO_ON)
         code = ask(&f, "list", &list);
     if (code == WEIR__GO_ON) {
-        if (weir__centre_number(&list) == 0 && !o->common.json)
-            puts("the fleet has no rules yet, or Redis has lost them: weir fleet status");
+        bool none = weir__centre_number(&list) == 0;
+        if (none && !o->common.json)
+            printf("the fleet '%s' has no rules yet, or Redis has lost them: weir fleet status\n",
+                   (const char *)f.fleet.bytes);
         weir__centre_text(&list);
         int64_t all = weir__centre_number(&list);
         weir__buffer_open(&json, NULL, '[');
@@ -83,6 +85,7 @@ static int run_history(const struct weir__call *call)
                 show_version(&v, all);
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
+        code = code == WEIR__EXIT_OK && none ? WEIR__EXIT_NO : code;
     }
     weir__shared_close(&f);
     return code;
@@ -96,7 +99,7 @@ const struct weir__command weir__cmd_fleet_history = {
             "made, by whom, and why.\n"
             "\n" WEIR__REDIS_URL_HELP "\n"
             "\n"
-            "Exit codes: 0 done, 2 wrong use or no Redis.",
+            "Exit codes: 0 done, 1 there are none, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_history,
 };
@@ -269,8 +272,9 @@ static int run_nodes(const struct weir__call *call)
     if (code == WEIR__GO_ON) {
         int64_t now = weir__centre_number(&list);
         weir__buffer_open(&json, NULL, '[');
-        if (list.left == 0 && !o->common.json)
-            puts("the fleet has no nodes");
+        wrong = list.left == 0;
+        if (wrong && !o->common.json)
+            printf("the fleet '%s' has no nodes\n", (const char *)f.fleet.bytes);
         while (weir__centre_next_report(&list, &r)) {
             if (o->common.json)
                 weir__fleet_report_json(&json, &r, now);
@@ -298,8 +302,8 @@ const struct weir__command weir__cmd_fleet_nodes = {
         "and both use its part; give each a --fleet-node of its own.\n"
         "\n" WEIR__REDIS_URL_HELP "\n"
         "\n"
-        "Exit codes: 0 done, 1 a node refuses a version or two have one name, 2 wrong use or no "
-        "Redis.",
+        "Exit codes: 0 done, 1 there are none, a node refuses a version or two have one name, 2 "
+        "wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_nodes,
 };
@@ -321,20 +325,31 @@ static void show_versions(const struct weir_fleet_status *d)
         printf("; %" PRId64 " silent", d->silent);
 }
 
-static void show_status(const struct weir_fleet_status *d)
+/* Most likely the name of another fleet was meant. */
+static bool is_nobody(const struct weir_fleet_status *d)
+{
+    return d->newest == 0 && d->nodes + d->own + d->silent == 0;
+}
+
+static void show_status(const struct weir__shared *f, const struct weir_fleet_status *d)
 {
     char own[WEIR__HUMAN];
 
     if (d->newest > 0)
         show_versions(d);
     else
-        weir__shared_say_none(stdout, d);
+        weir__shared_say_none(stdout, f, d);
+    if (is_nobody(d))
+        printf(", and no nodes");
     if (d->own > 0)
         printf("; %s %s rules of %s own (--rules)", weir__human_counted(own, d->own, "node"),
                d->own == 1 ? "has" : "have", d->own == 1 ? "its" : "their");
     if (d->shared_names > 0)
         printf("; TWO HOSTS have one name: weir fleet nodes");
     putchar('\n');
+    if (d->own > 0 && d->own + d->nodes > 1)
+        puts("rules across: fleet share limits and bans by name: give each service a --fleet-name "
+             "of its own");
 }
 
 static int run_status(const struct weir__call *call)
@@ -352,10 +367,11 @@ static int run_status(const struct weir__call *call)
         if (o->common.json)
             weir__fleet_status_json(&json, &status);
         else
-            show_status(&status);
+            show_status(&f, &status);
         weir__buffer_close(&json, "}\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
-        code = code == WEIR__EXIT_OK && (status.current < status.nodes || status.shared_names > 0)
+        code = code == WEIR__EXIT_OK && (status.current < status.nodes || status.shared_names > 0 ||
+                                         is_nobody(&status))
                    ? WEIR__EXIT_NO
                    : code;
     }
@@ -367,12 +383,16 @@ const struct weir__command weir__cmd_fleet_status = {
     .name = "fleet status",
     .summary = "show which rules a fleet has, and whether all nodes run them",
     .arguments = "[--fleet NAME] [--redis URL]",
-    .help = "The version of the rules, a newer one that one node tries first, and how many of the "
-            "nodes that follow them run the version meant for them. Nodes that have not reported "
-            "for 10 s are silent. Nodes with rules of their own (--rules) follow none.\n"
-            "\n" WEIR__REDIS_URL_HELP "\n"
-            "\n"
-            "Exit codes: 0 all do, 1 some do not, or two have one name, 2 wrong use or no Redis.",
+    .help =
+        "The version of the rules, a newer one that one node tries first, and how many of the "
+        "nodes that follow them run the version meant for them. Nodes that have not reported "
+        "for 10 s are silent. Nodes with rules of their own (--rules) follow none, but share "
+        "the limits and bans of rules across the fleet with all others by the rule's name: "
+        "each service needs a fleet of its own (--fleet-name) or names of its own.\n"
+        "\n" WEIR__REDIS_URL_HELP "\n"
+        "\n"
+        "Exit codes: 0 all do, 1 some do not, two have one name, or there are neither rules nor "
+        "nodes, 2 wrong use or no Redis.",
     WEIR__COMMAND_OPTIONS(rows, .common = { 0 }),
     .run = run_status,
 };

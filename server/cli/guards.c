@@ -327,8 +327,7 @@ static int show_table(const struct options *o, const char *name)
     if (told.failed)
         weir__complain("guards", "no memory");
     else if (!found)
-        weir__complain("guards",
-                       "the table has no guard '%s'; without a name all of them are listed", name);
+        weir__table_no_guard("guards", table, name);
     else
         code = print_told(&told, o->remote.json, name != NULL);
     weir__buffer_free(&told);

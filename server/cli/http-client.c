@@ -31,6 +31,7 @@ enum scheme { PLAIN, TLS, UNIX };
 struct weir__client {
     enum scheme scheme;
     struct weir__host host; /* of a unix socket: its path, and no port */
+    const char *usual;      /* " (port 7380)": the address names none */
     char *address;          /* as given */
     const char *instead;
     char *token;
@@ -56,8 +57,10 @@ static int read_host(struct weir__client *c, const char *text, struct weir_error
                           "'%.80s' is not a server: write HOST:PORT, http://HOST:PORT, "
                           "https://HOST:PORT or the path of a unix socket (it %s)",
                           c->address, wrong);
-    if (!c->host.port[0])
+    if (!c->host.port[0]) {
         strcpy(c->host.port, WEIR__CLIENT_HTTP_PORT);
+        c->usual = " (port " WEIR__CLIENT_HTTP_PORT ")";
+    }
     return WEIR_OK;
 }
 
@@ -87,12 +90,16 @@ static int read_address(struct weir__client *c, const char *text, struct weir_er
 
 static int cannot_reach(const struct weir__client *c, int why, struct weir_error *error)
 {
+    const char *usual = c->usual ? c->usual : "";
+
     if (why == ECONNREFUSED || why == ENOENT)
         return weir__fail(error, WEIR_SYSTEM,
-                          "no server at %.100s; start one: weir serve; or say where: --server%s%s",
-                          c->address, c->instead ? "; or " : "", c->instead ? c->instead : "");
-    return weir__fail(error, WEIR_SYSTEM, "cannot reach the server at %.100s: %s", c->address,
-                      strerror(why));
+                          "no server at %.100s%s; start one: weir serve; or say where: "
+                          "--server%s%s",
+                          c->address, usual, c->instead ? "; or " : "",
+                          c->instead ? c->instead : "");
+    return weir__fail(error, WEIR_SYSTEM, "cannot reach the server at %.100s%s: %s", c->address,
+                      usual, strerror(why));
 }
 
 /* A server that hangs must not hang us. */

@@ -33,17 +33,36 @@ static bool is_one(const struct options *o)
 
 /* ------------------------------------------------------ a running server ---- */
 
+/* "per-ip, nets"; false: there are none. */
+static bool print_names(const struct weir__document *d, const char *list)
+{
+    const char *name;
+    int i = 0;
+
+    for (; (name = weir__document_text(d, "%s.%d", list, i)) != NULL; i++) {
+        printf("%s", i > 0 ? ", " : "");
+        weir__print_safely(stdout, name);
+    }
+    return i > 0;
+}
+
 static void show(struct weir__ask_server *r)
 {
     const struct options *o = r->call->options;
+    const struct weir__document *d = &r->document;
     bool one = is_one(o);
 
-    if (weir__document_number(&r->document, 0, "reset") == 0)
+    if (weir__document_number(d, 0, "reset") == 0)
         printf("nothing to forget: %s%s to this request; weir explain says why\n",
                one ? o->rule : "no rule", one ? " does not apply" : " applies");
-    else
-        weir__show(&r->document, "",
-                   "{reset#rule}: usage and bans of this request's keys forgotten\n");
+    else if (print_names(d, "rules"))
+        puts(": usage and bans of this request's keys forgotten");
+    if (weir__document_text(d, "still_banned.0") == NULL)
+        return;
+    printf("still banned by ");
+    print_names(d, "still_banned");
+    puts(", which does not apply to this request: name the attributes that it looks at (weir "
+         "explain), or weir bans --lift");
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)

@@ -168,8 +168,7 @@ static int run_in_table(const struct weir__call *call, struct weir_table *table)
                                      .exit = exit_in_table } };
 
     if (held.guard == NULL) {
-        weir__complain("run", "the table has no guard '%s'; weir guards --table lists them",
-                       o->guard);
+        weir__table_no_guard("run", table, o->guard);
         return WEIR__RUN_FAILED;
     }
     if (weir_queue_create(&queue, &(struct weir_queue_options){ .max = 1 }, &error) != WEIR_OK) {

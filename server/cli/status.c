@@ -35,12 +35,17 @@ static void print_rules(const struct weir__document *d)
                "[MODE        {modes.by_hand} for all rules, by hand\n]"
                "[MODE        {modes.rules_by_hand#rule} switched by hand: weir mode\n]"
                "rules       ");
-    if (weir__document_find(d, "rules.hash"))
+    const char *cause = weir__document_text(d, "rules.cause");
+    if (weir__document_find(d, "rules.hash")) {
         weir__show(d, "",
                    "{rules.rules#rule}, {rules.limits#limit}, {rules.entries#list entry}; "
-                   "{rules.hash} from {rules.source} since {rules.since}\n");
-    else
+                   "{rules.hash} from ");
+        weir__show(d, "",
+                   cause && strcmp(cause, "fleet") == 0 ? "the fleet since {rules.since}\n"
+                                                        : "{rules.source} since {rules.since}\n");
+    } else {
         puts(weir__document_find(d, "fleet.name") ? "none yet: everything passes" : "none");
+    }
     weir__show(d, "", "[            the last reload was refused: {rules.problem}\n]");
 }
 

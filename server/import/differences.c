@@ -108,7 +108,7 @@ struct survey {
     size_t uses;   /* different ones */
     bool kinds[2]; /* limit_req, limit_conn: is there one anywhere? */
     bool differ;   /* places have different limits */
-    bool by_uri;   /* a rule looks at what a rewrite changes */
+    bool by_uri;   /* a key, or a map in one, looks at what a rewrite changes */
     struct zone *zones[2];
 };
 
@@ -295,6 +295,17 @@ static bool sends_away(const struct weir__directive *rewrite)
     return sends;
 }
 
+/* May the request come to another place?  With break it stays in its location. */
+static bool moves(const struct weir__directive *rewrite)
+{
+    const struct weir__directive *block = rewrite->parent;
+
+    if (weir__conf_is(block, "if"))
+        block = block->parent;
+    return !weir__conf_is(block, "location") ||
+           strcmp(rewrite->words[rewrite->n - 1], "break") != 0;
+}
+
 /* What is done with a request before it is asked.  `d` may be in an if. */
 static void note_rewrites(struct survey *w, const struct weir__directive *d, bool asked)
 {
@@ -305,7 +316,7 @@ static void note_rewrites(struct survey *w, const struct weir__directive *d, boo
     if (asked && (away || (within && weir__conf_is(d, "return"))))
         weir__import_note(w->import, d, true, "nginx does not limit what this %s answers; rules do",
                           d->words[0]);
-    else if ((rewrites && !away && (w->differ || w->by_uri)) || (sets && w->by_uri))
+    else if ((rewrites && !away && (w->by_uri || (w->differ && moves(d)))) || (sets && w->by_uri))
         weir__import_note(w->import, d, true,
                           "nginx limits the rewritten request, rules its URI as it was sent");
 }
@@ -395,7 +406,7 @@ static bool is_of_uri(const char *attribute)
            (strcmp(attribute, "uri") == 0 || strncmp(attribute, "arg.", 4) == 0);
 }
 
-/* A key or a condition that has the path or an argument. */
+/* A key, or a condition of one, that has the path or an argument. */
 static bool looks_at_uri(const struct weir__imported *rules)
 {
     bool looks = false;
@@ -403,7 +414,7 @@ static bool looks_at_uri(const struct weir__imported *rules)
     for (; rules != NULL; rules = rules->next) {
         for (size_t i = 0; i < rules->value->n; i++)
             looks |= is_of_uri(rules->value->parts[i].attribute);
-        for (const struct weir__import_condition *c = rules->conditions; c != NULL; c = c->next)
+        for (struct weir__import_condition *c = rules->value->conditions; c != NULL; c = c->next)
             looks |= is_of_uri(c->attribute);
     }
     return looks;

@@ -24,6 +24,7 @@
 #include "server/serve/fleet.h"
 #include "weir-fleet.h"
 #include "server/serve/net/listen.h"
+#include "server/serve/http/proxy-doubts.h"
 #include "server/serve/settings/wrong-tokens.h"
 #include "server/serve/settings/trusted-proxies.h"
 #include "server/serve/net/loop.h"
@@ -152,11 +153,12 @@ static int make_parts(struct life *life, struct weir_error *error)
     server->reservations = weir__reservations_create(s->reservation_lifetime, server->fair_use);
     server->wrong_tokens =
         server->events ? weir__wrong_tokens_create(server->events, s->auth_guesses) : NULL;
+    server->proxy_doubts = weir__proxy_doubts_create();
     server->guards = weir__guards_create(server->table);
     server->lines = weir__lines_create(server);
     if (code == WEIR_OK &&
         (!server->watch || !server->ask_ids || !server->reservations || !server->wrong_tokens ||
-         !server->fair_use || !server->guards || !server->lines))
+         !server->proxy_doubts || !server->fair_use || !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
         code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, server->fair_use,
@@ -233,6 +235,7 @@ static void free_parts(struct life *life)
     weir__reservations_destroy(server->reservations);
     weir__fair_use_destroy(server->fair_use);
     weir__wrong_tokens_destroy(server->wrong_tokens);
+    weir__proxy_doubts_destroy(server->proxy_doubts);
     weir__lines_destroy(server->lines);
     weir__guards_destroy(server->guards);
     weir__ask_ids_destroy(server->ask_ids);

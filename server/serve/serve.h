@@ -38,6 +38,7 @@ struct weir__adhoc;
 struct weir__ask_ids;
 struct weir__reservations;
 struct weir__wrong_tokens;
+struct weir__proxy_doubts;
 struct weir__fair_use;
 struct weir__guards;
 struct weir__lines;
@@ -89,6 +90,7 @@ struct weir__server {
     struct weir__reservations *reservations;
     struct weir__fair_use *fair_use;         /* of pools; NULL: none */
     struct weir__wrong_tokens *wrong_tokens; /* NULL: wrong tokens are only counted */
+    struct weir__proxy_doubts *proxy_doubts; /* NULL: proxies that seem wrong are only counted */
     struct weir__guards *guards;
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir_fleet *fleet;  /* NULL: it is in none */

@@ -17,7 +17,7 @@ import threading
 from fleeting import Agent, Node, joined
 from redising import Redis, until
 from redisload import EXAMPLE, WEIR, url
-from serving import run_tests, write
+from serving import Server, run_tests, write
 
 CENTRE_EXAMPLE = os.path.join(os.path.dirname(EXAMPLE), "example-centre")
 Cluster = importlib.import_module("redis-cluster").Cluster
@@ -67,7 +67,7 @@ def runs(version, *nodes):
 def test_D6_versions(program):
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
-        assert admin.ok("status") == "the fleet has no rules yet\n"
+        assert admin("status")[:2] == ("the fleet 'default' has no rules yet, and no nodes\n", 1)
         assert admin("rules", "get")[1] == 1
         assert admin.set(RULES % "10/1s", "--note", "the\nfirst")[:2] == ("version 1\n", 0)
         got = admin.ok("rules", "get")
@@ -157,7 +157,7 @@ def test_D6_a_stage_has_to_be_there(program):
 def test_D6_redis_comes_back_empty(program):
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
-        assert "no rules yet" in admin.ok("history")
+        assert "no rules yet" in admin("history")[0]
         assert admin.set(RULES % "10/1s")[:2] == ("version 1\n", 0)
         assert admin.set(RULES % "20/1s", "--base", "1")[:2] == ("version 2\n", 0)
         with node(url(r), "a", folder) as a:
@@ -187,11 +187,25 @@ def test_D6_nodes_with_rules_of_their_own_are_told(program):
         admin = Admin(url(r), folder)
         with Node(WEIR, url(r), "a", rules=RULES % "10/1s") as a:
             joined(a)
-            assert "; 1 node has rules of its own (--rules)" in admin.ok("status")
+            status = admin.ok("status")
+            assert "; 1 node has rules of its own (--rules)" in status, status
+            assert "--fleet-name" not in status, status  # alone it shares with nobody
+            with Node(WEIR, url(r), "b", rules=RULES % "10/1s") as b:
+                joined(a, b)
+                status = admin.ok("status")
+                assert "share limits and bans by name: give each service" in status, status
+                assert "a --fleet-name of its own" in status, status
             out, code, said = admin.set(RULES % "20/1s")
             assert (out, code) == ("version 1\n", 0) and "1 of the fleet's nodes has" in said, said
             status = admin.json("status")["rules"]
             assert (status["own"], status["nodes"], status["runs"]) == (1, 0, 0), status
+            with Node(WEIR, url(r), "c", rules=None) as c:
+                joined(c, members=2)
+                until("it follows", lambda: admin.json("status")["rules"]["runs"] == 1)
+                told = subprocess.run(
+                    [WEIR, "status", "--server", "127.0.0.1:%d" % c.ports["http"]],
+                    capture_output=True, text=True, timeout=60, check=True).stdout
+                assert re.search(r"\nrules .* from the fleet since ", told), told
 
 
 def test_D6_an_author_without_a_name_in_the_environment(program):
@@ -301,11 +315,40 @@ def test_D6_a_pipe_in_the_place_of_the_copy(program):
             until("there is a copy", lambda: os.path.isfile(copy), 60)
 
 
+def test_D6_a_fleet_that_is_not_there(program):
+    """A slip in its name: a cron job notices, and a person reads which name was asked for."""
+    with Redis() as r, tempfile.TemporaryDirectory() as folder:
+        admin = Admin(url(r), folder)
+        assert admin.set(RULES % "10/1s")[1] == 0
+        with node(url(r), "a", folder) as a:
+            runs(1, a)
+            until("all know", lambda: admin("status")[1] == admin("nodes")[1] == 0)
+            slip = ["--fleet", "defualt"]
+            assert admin("nodes", *slip)[:2] == ("the fleet 'defualt' has no nodes\n", 1)
+            assert admin("nodes", *slip, "--json")[:2] == ("[]\n", 1)
+            assert admin("status", *slip)[:2] == (
+                "the fleet 'defualt' has no rules yet, and no nodes\n", 1)
+            assert admin("history", *slip)[:2] == (
+                "the fleet 'defualt' has no rules yet, or Redis has lost them: weir fleet status\n",
+                1)
+            assert "the fleet 'defualt' has no rules yet" in admin("rules", "get", *slip)[2]
+        out, code, said = admin("nodes", "--fleet-name", "x")
+        assert code == 2 and "there is no option --fleet-name; did you mean --fleet?" in said, said
+
+
+def test_D6_a_weir_that_is_taken_for_a_redis(program):
+    with Server(WEIR) as server, tempfile.TemporaryDirectory() as folder:
+        admin = Admin("redis://127.0.0.1:%d" % server.ports["resp"], folder)
+        for words in (["status"], ["nodes"], ["history"], ["lock", "x", "true"]):
+            out, code, said = admin(*words)
+            assert code != 0 and "Redis is a weir serve, and no Redis: ERR unknown" in said, said
+
+
 def test_D6_members_are_shown_whatever_their_rules(program):
     """One follows the fleet's rules, one has its own; one ends, and one is killed."""
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
-        assert admin.ok("nodes") == "the fleet has no nodes\n"
+        assert admin("nodes")[:2] == ("the fleet 'default' has no nodes\n", 1)
         assert admin.set(RULES % "10/1s")[1] == 0
         with Agent(AGENT, url(r), "own", rules=RULES % "10/1s") as own:
             with node(url(r), "follows", folder):
@@ -324,7 +367,7 @@ def test_D6_members_are_shown_whatever_their_rules(program):
             until("it is gone", lambda: shown(admin, "own") is None)
         r.ok("HSET", "weir:{fleet:default}:reports:rules", "follows", "\x1f".join("1709"))
         r.ok("HSET", "weir:{fleet:default}:members", "own", "damaged")
-        assert admin.ok("nodes") == "the fleet has no nodes\n"
+        assert admin("nodes")[:2] == ("the fleet 'default' has no nodes\n", 1)
 
 
 def test_D6_nodes_that_come_and_go_leave_nothing(program):
@@ -495,7 +538,7 @@ def test_users_on_a_cluster(program):
         for user in "weir-node", "weir-locks":
             there = cluster.url().replace("://", "://%s:pw@" % user)
             holds_lock(there)
-            assert user == "weir-locks" or Admin(there, "/tmp")("status")[1] == 0
+            assert user == "weir-locks" or Admin(there, "/tmp")("status")[1] == 1  # nobody
         for node in cluster.nodes:
             assert node.ok("ACL", "LOG") == []
 

@@ -352,7 +352,10 @@ def test_S6_a_table(weir):
                     for g in one] == [("search", 1, None, [])], one
             d.resp.close()
             d.web.close()
-        assert "no guard 'serch'" in run(2, "guards", "--table", path, "serch")
+        unknown = "the table has no guard 'serch'; did you mean 'search'?"
+        assert unknown in run(2, "guards", "--table", path, "serch")
+        assert "no guard 'xyz'; weir guards --table lists them" in run(2, "guards", "--table", path,
+                                                                       "xyz")
         said = run(2, "guards", "--table", path, "search", "--force", "open")
         assert "start weir serve --table" in said, said
         told = run(0, "table", path)

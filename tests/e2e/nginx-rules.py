@@ -91,7 +91,15 @@ def run_nginx(module, port):
     build = os.path.dirname(os.path.dirname(os.path.abspath(module)))
     return subprocess.Popen([os.path.join(ROOT, "scripts/run-nginx.sh"), build, str(port)],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            env=environment(module)), "%s/run-nginx-%d" % (build, port)
+                            env=environment(module)), "%s/run-nginx-%s" % (build, port)
+
+
+def test_N4_make_run_nginx_without_a_port(module):
+    for port in "80x", "0", "70000":
+        run, _ = run_nginx(module, port)
+        said = run.communicate(timeout=60)[0]
+        assert run.returncode == 1, said
+        assert said == "run-nginx: port %s: a port is a number from 1 to 65535\n" % port, said
 
 
 def test_N4_make_run_nginx_twice(module):

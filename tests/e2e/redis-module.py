@@ -183,8 +183,11 @@ def test_D1_a_repeated_ask_is_charged_once(module):
         assert [r("WEIR.TAKE", *ask)[:3] for _ in range(3)] == 3 * [first[:3]] == 3 * [[1, 10, 7]]
         assert 0 < r("PTTL", "id") <= 60000
         assert r("WEIR.GIVE", *ask) == "ERR the id belongs to another ask"
+        for cost in (0, 2, 4, 1000):  # a repeat asks for as much
+            assert r("WEIR.TAKE", *ask[:3], cost, *ask[4:]) == "ERR the id belongs to another ask"
         assert r("WEIR.GIVE", *ask[:4], "ID", "id2") == "OK"
         assert r("WEIR.GIVE", *ask[:4], "ID", "id2") == "OK"
+        assert r("WEIR.GIVE", *ask[:3], 4, "ID", "id2") == "ERR the id belongs to another ask"
         assert r("WEIR.PEEK", "k", ask[1], "COST", 0)[2] == 10
         both = ["a", "5/1h", "ID", "id3", "AND", "b", "1/1h"]
         assert [[a[0] for a in r("WEIR.TAKE", *both)] for _ in range(3)] == 3 * [[1, 1]]

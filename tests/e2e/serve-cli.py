@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import runpy
 import signal
 import socket
 import struct
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import termios
 import threading
+import types
 
 from serving import RULES, Error, Server, run_tests, until, write
 
@@ -331,15 +333,23 @@ def test_S6_reset(weir):
         for _ in range(2):
             cli(0, "check", *LOGIN)
         cli(1, "check", *LOGIN)
-        cli.says(0, "1 rule: usage and bans of this request's keys forgotten",
+        cli.says(0, "login: usage and bans of this request's keys forgotten",
                  "reset", "--rule", "login", *LOGIN)
         cli.says(0, "allowed; the tightest is login: 1 of 2 left", "check", *LOGIN)
-        cli.says(0, "2 rules: usage and bans of this request's keys forgotten", "reset", *LOGIN)
+        out = cli(0, "reset", *LOGIN)
+        assert re.fullmatch("login, [a-z-]+: usage and bans of this request's keys forgotten\n"
+                            "|[a-z-]+, login: usage and bans of this request's keys forgotten\n", out)
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
         cli.says(1, "nothing to forget: login does not apply to this request; "
                     "weir explain says why", "reset", "--rule", "login", "ip=192.0.2.7")
         assert cli.json(1, "reset", "--rule", "login", "ip=192.0.2.7")["reset"] == 0
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
+        cli(0, "bans", "--add", "--rule", "login", "--for", "1h", "192.0.2.7")
+        assert cli(0, "reset", "ip=192.0.2.7").endswith(
+            "still banned by login, which does not apply to this request: name the attributes that "
+            "it looks at (weir explain), or weir bans --lift\n")
+        cli(0, "reset", *LOGIN)
+        assert "still banned" not in cli(0, "reset", "ip=192.0.2.7")
         cli.fails("missing: NAME=VALUE...; usage: weir reset", "reset")
 
 
@@ -630,6 +640,8 @@ def test_S6_no_server(weir):
         cli.fails("nginx has its lists from its rule file: write lists:", "lists", option, "x")
     for words in [("bans",), ("mode",), ("guards",), ("reset", "ip=192.0.2.7")]:
         cli.fails("say where: --server; or without one: --table FILE", *words)
+    cli.fails("no server at 127.0.0.99 (port 7380); start one: weir serve",
+              "status", "--server", "127.0.0.99")
     cli.fails("no server at ./none; start one", "status", "--server", "./none")
     cli.fails("'ftp:x:y' is not a server: write HOST:PORT", "status", "--server", "ftp:x:y")
     cli.env.pop("WEIR_SERVER")
@@ -825,6 +837,16 @@ def in_session(session):
         if int(fields[3]) == session and fields[0] != "Z":
             found.append(pid)
     return found
+
+
+def test_D3_the_demonstration_says_why_a_node_admits_nothing(weir):
+    place = os.path.join(VECTORS, "..", "..", "scripts", "fleet.py")
+    demonstration = runpy.run_path(place)
+    for runs, rate, redis, state in [(True, 9, "dead", ""), (False, 9, "dead", "dead"),
+                                     (True, 0, "dead", "waits for Redis: no part yet"),
+                                     (True, 0, "answers", "no part yet")]:
+        node = types.SimpleNamespace(runs=runs)
+        assert demonstration["state_of"](node, rate, redis) == state
 
 
 def test_D3_the_demonstration_leaves_nothing_running(weir):

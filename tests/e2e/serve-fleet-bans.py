@@ -420,7 +420,8 @@ def test_D3_a_reset_at_one_node_holds_on_all(weir):
             assert spend("ann", a, b, c) <= 20
             assert quota(b, "ann")[0] == quota(c, "ann")[0] == 0
             answer = admin(a, "WEIR.RESET", "quota", "account", "ann")
-            assert answer == {"rule": "quota", "reset": 1}, answer
+            assert answer == {"rule": "quota", "reset": 1, "rules": ["quota"],
+                              "still_banned": []}, answer
             for server in [a, b, c]:
                 until("%s lets it pass" % server.name, lambda: quota(server, "ann", 0)[4] <= 0 and
                       quota(server, "ann")[0] == 1)

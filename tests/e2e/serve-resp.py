@@ -130,7 +130,14 @@ def test_S1_what_clients_say_first(weir):
         assert info[0][:2] == ["CL.THROTTLE", -5] and info[0][3:6] == [1, 1, 1] and info[1] is None
         assert client("CONFIG", "GET", "save") == ["save", ""]
         assert client("AUTH", "x").startswith("ERR AUTH")
-        assert client("nothing", "x").startswith("ERR unknown command")
+        assert client("nothing", "x") == Error(
+            "ERR unknown command 'nothing'; WEIR.HELP lists all commands")
+        assert client("weir.chek", "x") == Error(
+            "ERR unknown command 'weir.chek'; did you mean 'WEIR.CHECK'? "
+            "WEIR.HELP lists all commands")
+        assert "did you mean 'CL.THROTTLE'?" in client("CL.THROTLE", "x")
+        assert "did you mean" not in "".join(
+            client(word, "x") for word in ("SETT", "WEIR.", "WEIR.XYZ", "x.CHECK"))
         assert client("TIME") == ["0", "0"]
         assert client("RESET") == "RESET"
         assert client("QUIT") == "OK"

@@ -8,7 +8,9 @@ import gzip
 import json
 import lzma
 import os
+import pwd
 import random
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -133,6 +135,24 @@ def test_owner_and_group_of_a_new_table(weir):
         assert found.st_gid == grp.getgrnam("daemon").gr_gid and found.st_mode & 0o777 == 0o640
         done = take(weir, os.path.join(folder, "third"), "k", "2/1h", "--group", "no-such-group")
         assert done.returncode == 2 and "there is no group 'no-such-group'" in done.stderr, done
+
+
+def test_whose_table_it_is(weir):
+    """Who may not open it reads whom to ask."""
+    if os.geteuid() != 0:
+        print("skipped: only root can become somebody else")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        table = os.path.join(folder, "table")
+        assert take(weir, table, "k", "2/1h").returncode == 0
+        copy = shutil.copy(weir, folder)
+        for owner, name in (pwd.getpwnam("daemon").pw_uid, "daemon"), (12345, "12345"):
+            os.chown(table, owner, owner)
+            for words in ["bans", "--table", table], ["table", table]:
+                done = subprocess.run([copy, *words], capture_output=True, text=True, user="nobody")
+                assert done.returncode == 2 and done.stderr.endswith(
+                    "Permission denied; it belongs to the user %s\n" % name), done
 
 
 # ------------------------------------------------------------------------------ format 3 ----

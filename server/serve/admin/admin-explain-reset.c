@@ -48,21 +48,28 @@ static bool is_star(struct weir__text value)
     return value.len == 1 && value.bytes[0] == '*';
 }
 
-/* The bans that a reset lifts. */
+/* What a reset does: the rules with a key of this request, the bans that it lifts, and the rules
+ * whose bans stay. */
 struct lifted {
     const char *only; /* of this rule; NULL: of all that apply */
     size_t n;
     struct {
         char rule[64], key[WEIR_KEY_TEXT];
     } bans[WEIR_ALL_MAX];
+    struct weir__buffer rules, still; /* JSON: names, the beginning of a list */
 };
 
 static void note_ban(void *context, const struct weir__explained *e)
 {
     struct lifted *l = context;
 
-    if (e->banned_until == 0 || l->n == WEIR_ALL_MAX ||
-        (l->only != NULL && strcmp(e->rule->name, l->only) != 0))
+    if (l->only != NULL && strcmp(e->rule->name, l->only) != 0)
+        return;
+    if (e->why == WEIR__APPLIES || e->why == WEIR__SWITCHED_OFF)
+        weir__buffer_member(&l->rules, NULL, e->rule->name);
+    else if (e->stays_banned && l->only == NULL)
+        weir__buffer_member(&l->still, NULL, e->rule->name);
+    if (e->banned_until == 0 || l->n == WEIR_ALL_MAX)
         return;
     snprintf(l->bans[l->n].rule, sizeof(l->bans[0].rule), "%s", e->rule->name);
     snprintf(l->bans[l->n++].key, sizeof(l->bans[0].key), "%s", e->key);
@@ -72,6 +79,8 @@ static void note_bans(const struct weir__verb_call *call, struct lifted *l)
 {
     struct weir__explanation e;
 
+    weir__buffer_open(&l->rules, NULL, '[');
+    weir__buffer_open(&l->still, NULL, '[');
     weir__engine_explain(call->server->engine, call->attrs, call->n_attrs,
                          &(struct weir_ask){ .cost = 1, .now = call->now }, &e, note_ban, l);
 }
@@ -89,32 +98,49 @@ static void tell(const struct weir__verb_call *call, const char *rule, int64_t r
                               .rule = l->bans[i].rule, .key = l->bans[i].key, .source = "api" });
 }
 
-void weir__admin_reset(struct weir__verb_call *call)
+static void add_names(struct weir__buffer *out, const char *name, struct weir__buffer *names)
+{
+    weir__buffer_close(names, "]");
+    weir__buffer_member_name(out, name);
+    weir__buffer_add(out, names->bytes, names->len);
+    out->failed |= names->failed;
+}
+
+static void reset(struct weir__verb_call *call, const char *rule, struct lifted *l)
 {
     struct weir_error error;
-    bool all = is_star(call->values[0].text);
-    const char *rule = all ? NULL : weir__admin_rule(call, call->values[0].text, false);
-    struct lifted lifted = { .only = rule, .n = 0 };
 
-    if (!all && rule == NULL)
-        return;
-    note_bans(call, &lifted);
-    int64_t reset =
+    note_bans(call, l);
+    int64_t n =
         call->server->fleet
             ? weir_fleet_reset(call->server->fleet, rule, call->attrs, call->n_attrs, &error)
             : weir_reset(call->server->engine, rule, call->attrs, call->n_attrs, call->now, &error);
-    if (reset == WEIR_SYSTEM) {
+    if (n == WEIR_SYSTEM) {
         weir__call_fail(call, 503, "reset on this node alone: %s", error.text);
         return;
     }
-    if (reset < 0) {
-        weir__call_fail_code(call, (int)reset, &error);
+    if (n < 0) {
+        weir__call_fail_code(call, (int)n, &error);
         return;
     }
     weir__buffer_open(&call->out, NULL, '{');
     weir__buffer_member_or_null(&call->out, "rule", rule);
-    weir__buffer_member_number(&call->out, "reset", reset);
+    weir__buffer_member_number(&call->out, "reset", n);
+    add_names(&call->out, "rules", &l->rules);
+    add_names(&call->out, "still_banned", &l->still);
     weir__buffer_close(&call->out, "}");
-    if (reset > 0)
-        tell(call, rule, reset, &lifted);
+    if (n > 0)
+        tell(call, rule, n, l);
+}
+
+void weir__admin_reset(struct weir__verb_call *call)
+{
+    bool all = is_star(call->values[0].text);
+    const char *rule = all ? NULL : weir__admin_rule(call, call->values[0].text, false);
+    struct lifted lifted = { .only = rule, .n = 0 };
+
+    if (all || rule != NULL)
+        reset(call, rule, &lifted);
+    weir__buffer_free(&lifted.rules);
+    weir__buffer_free(&lifted.still);
 }

@@ -193,6 +193,12 @@ static const struct row rows[] = {
     { "weir_auth_turned_away_total", "counter",
       "Tokens refused because too many from their address were wrong (auth-guesses).", NULL,
       COUNT(AUTH_TURNED_AWAY), ONE },
+    { "weir_proxy_doubts_total", "counter",
+      "Asks at /v1/auth of proxies that seem to be set up wrongly: not in trusted-proxies, without "
+      "X-Forwarded-For, without X-Original-URI, where rules look at these.",
+      "kind=\"not-trusted\"", COUNT(PROXY_NOT_TRUSTED), ONE },
+    { "weir_proxy_doubts_total", NULL, NULL, "kind=\"no-client\"", COUNT(PROXY_NO_CLIENT), ONE },
+    { "weir_proxy_doubts_total", NULL, NULL, "kind=\"no-uri\"", COUNT(PROXY_NO_URI), ONE },
     { "weir_tls_certificate_expires_seconds", "gauge",
       "When the certificate expires, since 1970; 0 without TLS.", NULL, AT(certificate_until),
       ONE },

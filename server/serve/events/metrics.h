@@ -19,7 +19,10 @@ enum weir__counter {
     WEIR__COUNT_TIMED_OUT,   /* closed: idle, or a request that was never whole */
     WEIR__COUNT_NOT_READING, /* closed: too much output waited */
     WEIR__COUNT_AUTH_FAILED,
-    WEIR__COUNT_AUTH_TURNED_AWAY, /* there were too many wrong ones from its address */
+    WEIR__COUNT_AUTH_TURNED_AWAY,  /* there were too many wrong ones from its address */
+    WEIR__COUNT_PROXY_NOT_TRUSTED, /* proxy-doubts.h: one for each of its kinds, in their order */
+    WEIR__COUNT_PROXY_NO_CLIENT,
+    WEIR__COUNT_PROXY_NO_URI,
     WEIR__COUNT_CHECK_ALLOWED,
     WEIR__COUNT_CHECK_REFUSED,
     WEIR__COUNT_TAKE_ALLOWED, /* CL.THROTTLE and WEIR.TAKE */

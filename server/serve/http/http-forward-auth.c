@@ -26,6 +26,7 @@
 #include "base/base.h"
 #include "engine/explain.h"
 #include "match/rules.h"
+#include "server/serve/http/proxy-doubts.h"
 
 #define QUERY_MAX  4096 /* bytes */
 #define PARAMS_MAX 32
@@ -206,6 +207,16 @@ static bool agree(struct forwarded *f, enum told first, enum told last, struct w
     return true;
 }
 
+static bool is_used(const struct forwarded *f, const char *attribute)
+{
+    return weir__engine_uses(f->call->conn->loop->server->engine, attribute, strlen(attribute));
+}
+
+static void doubt(const struct forwarded *f, enum weir__proxy_doubt kind, const char *header)
+{
+    weir__proxy_doubt(f->call->conn, kind, header);
+}
+
 static bool describe_forwarded(struct forwarded *f)
 {
     struct weir__text client, method, uri, host, scheme;
@@ -219,6 +230,10 @@ static bool describe_forwarded(struct forwarded *f)
     ADD(f, "uri", uri);
     ADD(f, "host", host.len ? host : f->host);
     ADD(f, "scheme", scheme);
+    if (client.bytes == weir__http_peer(f->call->conn).bytes && is_used(f, "ip"))
+        doubt(f, WEIR__PROXY_NO_CLIENT, "x-forwarded-for");
+    if (uri.len == 0 && is_used(f, "uri"))
+        doubt(f, WEIR__PROXY_NO_URI, "x-original-uri");
     return true;
 }
 
@@ -229,6 +244,11 @@ static void describe_itself(struct forwarded *f, struct weir__text peer)
     ADD(f, "method", f->call->request->method);
     ADD(f, "uri", f->call->request->path);
     ADD(f, "host", f->host);
+    for (size_t i = 0; i < f->call->request->n_headers; i++)
+        if (f->kinds[i] < HOST) {
+            doubt(f, WEIR__PROXY_NOT_TRUSTED, told_names[f->kinds[i]].name);
+            break;
+        }
 }
 
 static bool is_same_name(const struct weir_attr *a, const struct weir_attr *b)

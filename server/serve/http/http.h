@@ -8,6 +8,7 @@
  *     http-check.c            check and batch: read and decided without asking for memory
  *     http-forward-auth.c     deciding for a proxy, about the request that it describes
  *     http-client-address.c   whose request that is: X-Forwarded-For and trusted proxies
+ *     proxy-doubts.c          proxies that seem to be set up wrongly
  *     http-events.c           server-sent events
  *     http-answer.c           heads and bodies, and problems that are no refusals
  *     http-answer-decision.c  decisions as answers

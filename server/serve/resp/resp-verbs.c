@@ -2,6 +2,7 @@
  * values to a reply. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/base/human-numbers.h"
 #include "server/serve/resp/resp.h"
@@ -9,12 +10,31 @@
 
 /* -------------------------------------------------------------- finding ---- */
 
+/* The one of Weir's own that was meant (WEIR.CHEK), or NULL.  Other names are most often those of a
+ * client that asks a Redis. */
+static const char *find_meant(struct weir__text name)
+{
+    enum { MOST = 128, LONGEST = 24 }; /* a longer one would only take time */
+    const char *names[MOST], *dot = name.len ? memchr(name.bytes, '.', name.len) : NULL;
+    size_t n = 0, begin = dot ? (size_t)(dot - name.bytes) + 1 : 0;
+
+    if (dot == NULL || name.len > LONGEST)
+        return NULL;
+    for (const struct weir__verb *v = weir__verbs; v->summary != NULL && n < MOST; v++)
+        if (v->command_len > begin && strncasecmp(v->command, name.bytes, begin) == 0)
+            names[n++] = v->command + begin;
+    const char *near = weir__nearest(dot + 1, name.len - begin, names, n);
+    return near ? near - begin : NULL;
+}
+
 static void say_unknown(struct weir__resp_call *call)
 {
     int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
+    const char *meant = find_meant(call->args[0]);
 
-    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists all commands", shown,
-                      call->args[0].bytes);
+    weir__reply_error(call->conn, "ERR unknown command '%.*s'; %s%s%sWEIR.HELP lists all commands",
+                      shown, call->args[0].bytes, meant ? "did you mean '" : "", meant ? meant : "",
+                      meant ? "'? " : "");
 }
 
 bool weir__resp_has_arity(int arity, size_t n)

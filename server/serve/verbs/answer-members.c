@@ -107,13 +107,13 @@ const struct weir__schema weir__schemas[] = {
         { "[attribute]", "text", "of the list's entries" },
         { "[hash]", "text", "of the rules that are in force now" },
         { "[source]", "text", "where they come from: a file, or api" },
-        { "[text]", "text", "anything else; for a reload its cause: file, signal, api" },
+        { "[text]", "text", "anything else; for a reload its cause: file, signal, api, fleet" },
         { "[refused]", "count", "asks that were refused" },
         { "[count]", "count", "rules, entries, keys, permits, or events that were lost" }) },
     { "RulesInfo", "", FIELDS(
         { "hash", "text?", "of the text in force; null: no rules" },
         { "source", "text?", "the file, or api" },
-        { "cause", "text?", "start, signal, file or api" },
+        { "cause", "text?", "start, signal, file, api or fleet" },
         { "since", "moment?", "" },
         { "version", "count", "1 is the first since the server started" },
         { "rules limits guards", "count", "" },
@@ -339,7 +339,10 @@ const struct weir__schema weir__schemas[] = {
     { "Unlocked", "", FIELDS({ "unlocked", "bool", "this owner does not have it (any more)" }) },
     { "Reset", "", FIELDS(
         { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
-          "were forgotten" }) },
+          "were forgotten" },
+        { "rules", "[text]", "rules that apply, with a key of this request" },
+        { "still_banned", "[text]", "with rule null: rules that do not apply to this request, and "
+          "ban a key that it has too" }) },
     { "Explanation", "What every rule says, and why.", FIELDS(
         { "rules", "[ExplainedRule]", "" },
         { "[guards]", "[ExplainedGuard]", "" },

@@ -42,6 +42,14 @@ TEST(test_unknown_algorithms_are_refused_by_name)
     }
 }
 
+TEST(test_an_unknown_algorithm_gets_a_suggestion)
+{
+    expect_refusal(&(struct weir_limit){ .algorithm = "gcr", .count = 1, .period = S },
+                   "unknown algorithm 'gcr'; did you mean 'gcra'?");
+    expect_refusal(&(struct weir_limit){ .algorithm = "magic", .count = 1, .period = S },
+                   "unknown algorithm 'magic'; known are fixed-window, ");
+}
+
 TEST(test_bad_numbers_are_refused)
 {
     static const struct {

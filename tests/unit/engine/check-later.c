@@ -200,7 +200,7 @@ TEST(test_N4_waiters_that_leave_or_are_late)
     assert_false(come(weir, &c, "", NOW + WEIR_MILLISECOND));
     assert_false(come(weir, &d, "", NOW + WEIR_MILLISECOND));
     assert_true(come(weir, &e, "", NOW + WEIR_MILLISECOND));
-    assert_int_equal(e.visit.ruling.decision.reason, WEIR_FULL);
+    assert_fields(e.visit.ruling.decision, (reason, WEIR_FULL), (retry, 100 * WEIR_MILLISECOND));
     assert_true(weir_check_cancel(weir, &b.visit, NOW));
     assert_false(weir_check_cancel(weir, &b.visit, NOW));
     assert_false(b.turned);

@@ -178,7 +178,12 @@ TEST_WITH(test_who_cannot_wait_is_refused, set_up_visitors, close_guard)
     assert_int_equal(info().refused_busy, 1);
     visit(1, S);
     visit(2, S);
-    assert_int_equal(visit(3, S).reason, WEIR_FULL);
+    struct weir_permit permit;
+    struct weir_decision behind;
+    assert_false(weir_enter_wait(guard, queue, &impatient, &jumping, &permit, &behind));
+    assert_fields(behind, (reason, WEIR_BUSY), (retry, d.retry));
+    struct weir_decision full = visit(3, S);
+    assert_fields(full, (reason, WEIR_FULL), (retry, d.retry)); /* no place is free any sooner */
     assert_int_equal(info().refused_full, 1);
     assert_true(weir_queue_cancel(queue, &visitors[2].waiter));
     assert_int_equal(visitors[2].waiter.reason, WEIR_CANCELLED);

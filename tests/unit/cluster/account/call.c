@@ -520,6 +520,10 @@ TEST(test_a_repeat_is_answered_from_its_receipt)
     weir__buffer_add(&reply, bytes, len);
     weir__buffer_text(&reply, "\r\n");
     text = (struct weir__text){ reply.bytes, reply.len };
+    item.ask.cost = 4; /* of an ask for fewer units: another ask too */
+    assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
+    assert_int_equal(weir__account_reply(&call, text, &error), WEIR_INVALID);
+    item.ask.cost = 3;
     call.verb = WEIR__ACCOUNT_GIVE; /* under the id of the take: another ask too */
     assert_int_equal(weir__account_begin(&call, &error), WEIR_OK);
     assert_int_equal(weir__account_reply(&call, text, &error), WEIR_INVALID);

@@ -25,6 +25,28 @@ TEST_WITH(test_S6_reset, start, stop)
     bad("WEIR.RESET per-ip ip", 400, "has no value");
 }
 
+/* A ban may be of a rule that applies to other requests of the same key: it stays, and whoever
+ * wanted it gone has to know. */
+TEST_WITH(test_S6_reset_names_the_bans_that_stay, start, stop)
+{
+    good("WEIR.BAN login ann 1h");
+    good("WEIR.RESET * ip 192.0.2.7 account ann");
+    answers("reset", "1", "rules.0", "per-ip", "still_banned.0", "login");
+    answers_not("rules.1");
+    answers_not("still_banned.1");
+    good("WEIR.RESET * account ann");
+    answers("reset", "0", "still_banned.0", "login");
+    answers_not("rules.0");
+    good("WEIR.RESET per-ip ip 192.0.2.7 account ann"); /* only that rule is meant */
+    answers("rules.0", "per-ip");
+    answers_not("still_banned.0");
+    good("WEIR.RESET * account bob");
+    answers_not("still_banned.0");
+    good("WEIR.RESET * account ann uri /login");
+    answers("reset", "1", "rules.0", "login");
+    answers_not("still_banned.0");
+}
+
 #define LONG_NAME "a-name-of-more-than-63-bytes-a-name-of-more-than-63-bytes-a-name-of-m"
 
 TEST_WITH(test_S6_explain, start, stop)

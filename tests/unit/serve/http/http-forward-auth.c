@@ -5,6 +5,8 @@
  */
 #include "unit/test.h"
 
+#include "server/serve/http/proxy-doubts.h"
+#include "unit/complaints.h"
 #include "unit/http-world.h"
 
 /* How often a request with these headers is let through, of three. */
@@ -305,4 +307,84 @@ TEST_WITH(test_S2_authorization_of_the_client, begin, end)
         status_of(request(w, "GET /v1/auth",
                           "Authorization: Bearer secret\r\nX-Forwarded-For: 192.0.2.1\r\n", NULL)),
         200);
+}
+
+/* A proxy that is set up wrongly is answered as ever, and what is wrong is told once, not for each
+ * request. */
+static void asks_from(struct world *w, const char *peer, const char *headers)
+{
+    snprintf(w->conn.peer, sizeof(w->conn.peer), "%s", peer);
+    for (int i = 0; i < 3; i++)
+        request(w, "GET /v1/auth", headers, NULL);
+}
+
+TEST_WITH(test_R14_a_proxy_set_up_wrongly_is_told_once, begin, end)
+{
+    struct world *w = *state;
+    struct complaints said;
+    const char *good = "X-Forwarded-For: 192.0.2.1\r\nX-Original-URI: /\r\n";
+
+    w->server.proxy_doubts = weir__proxy_doubts_create();
+    complaints_begin(&said);
+    asks_from(w, "198.51.100.1", good);
+    asks_from(w, "198.51.100.2", "X-Forwarded-Proto: http\r\n");
+    asks_from(w, "10.0.0.1", good);
+    asks_from(w, "10.0.0.2", "X-Original-URI: /\r\n");
+    asks_from(w, "10.0.0.2", "X-Forwarded-For: 192.0.2.1\r\n");
+    asks_from(w, "10.0.0.2", "X-Real-IP: 192.0.2.1\r\nX-Forwarded-Uri: /\r\n");
+    asks_from(w, "", "X-Original-URI: /\r\n");
+    assert_string_equal(
+        complaints_end(&said),
+        "weir serve: 198.51.100.1 sends x-forwarded-for and is not in trusted-proxies: it is not "
+        "believed, and all its clients count as one\n"
+        "weir serve: 10.0.0.2 asks /v1/auth without x-forwarded-for: all its clients count as one\n"
+        "weir serve: 10.0.0.2 asks /v1/auth without x-original-uri: rules about uri do nothing "
+        "there\n"
+        "weir serve: a unix socket asks /v1/auth without x-forwarded-for: all its clients count as "
+        "one\n");
+    const char *page = request(w, "GET /metrics", "", NULL);
+    assert_has(page, "weir_proxy_doubts_total{kind=\"not-trusted\"} 3\n");
+    assert_has(page, "weir_proxy_doubts_total{kind=\"no-client\"} 6\n");
+    assert_has(page, "weir_proxy_doubts_total{kind=\"no-uri\"} 3\n");
+    weir__proxy_doubts_destroy(w->server.proxy_doubts);
+}
+
+/* However many peers there are. */
+TEST_WITH(test_R14_lines_about_proxies_are_bounded, begin, end)
+{
+    struct world *w = *state;
+    struct complaints said;
+    char peer[32];
+
+    w->server.proxy_doubts = weir__proxy_doubts_create();
+    complaints_begin(&said);
+    for (int i = 1; i <= WEIR__PROXY_DOUBTS + 9; i++) {
+        snprintf(peer, sizeof(peer), "198.51.100.%d", i);
+        asks_from(w, peer, "X-Forwarded-For: 192.0.2.1\r\n");
+    }
+    const char *text = complaints_end(&said);
+    assert_int_equal(count_of(text, "\n"), WEIR__PROXY_DOUBTS);
+    assert_has(text, "198.51.100.16 sends x-forwarded-for and is not in trusted-proxies: it is not "
+                     "believed, and all its clients count as one (no other peers are told about: "
+                     "see weir_proxy_doubts_total)\n");
+    weir__proxy_doubts_destroy(w->server.proxy_doubts);
+}
+
+/* No rule looks at ip or uri: then nothing is missing. */
+TEST_WITH(test_R14_what_no_rule_looks_at_is_not_missed, begin, end)
+{
+    static const char rules[] = "version: 1\nrules:\n  - { name: app, key: \"{header.x-app}\", "
+                                "limit: 1/60 }\n";
+    struct world *w = *state;
+    struct complaints said;
+    struct weir_error error = { 0 };
+
+    w->server.proxy_doubts = weir__proxy_doubts_create();
+    assert_int_equal(
+        weir__in_force_set(w->server.in_force, rules, sizeof(rules) - 1, START, NULL, &error),
+        WEIR_OK);
+    complaints_begin(&said);
+    asks_from(w, "10.0.0.2", "X-App: a\r\n");
+    assert_string_equal(complaints_end(&said), "");
+    weir__proxy_doubts_destroy(w->server.proxy_doubts);
 }

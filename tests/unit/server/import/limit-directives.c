@@ -202,6 +202,11 @@ TEST(test_N1_rewritten_requests_are_named)
     CHECK("map $uri $k { ~^/a 1; } limit_conn_zone $k zone=u:1m;",
           "limit_conn u 1; location / { rewrite ^/b /a break; }", 1, "the rewritten request");
     CHECK(ZONE, "limit_req zone=one; set $args 1=2; set $a;", 0);
+    CHECK(ZONE, "location /a { limit_req zone=one; set $args 1=2; }", 0); /* it stays where it is */
+    CHECK(ZONE, "location /a { limit_req zone=one; rewrite ^/a/(.*) /$1 break; }", 0);
+    CHECK(ZONE, "location /a { limit_req zone=one; if ($x) { rewrite ^ /b break; } }", 0);
+    CHECK(ZONE, "rewrite ^/b /a break; location /a { limit_req zone=one; }", 1,
+          "the rewritten request");
     /* answered */
     CHECK(ZONE, "limit_req zone=one; rewrite ^/b /a permanent;", 1, "this rewrite answers");
     CHECK(ZONE, "rewrite ^/b https://a.example/; location / { limit_req zone=one; }", 1,

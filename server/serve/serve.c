@@ -429,8 +429,13 @@ static void on_user2(uv_signal_t *signal, int number)
     struct weir_error error;
 
     (void)number;
-    if (life->successor.is_there || life->server.draining)
+    if (life->server.draining)
         return;
+    if (life->successor.is_there) {
+        weir__complain("serve", "SIGUSR2 starts nothing: a successor, pid %ld, is starting",
+                       (long)life->successor.process.pid);
+        return;
+    }
     if (weir__successor_start(&life->successor, &life->uv, &life->listen, life->argv, &error) ==
         WEIR_OK)
         life->handed_over = true;

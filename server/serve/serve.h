@@ -141,7 +141,8 @@ struct weir__loop {
     const struct weir__conn *fed;   /* the one whose requests are being decided, or NULL */
     uint64_t adhoc_seen;            /* adhoc.c; atomic */
     struct weir__arrival *arrivals; /* atomic: of a predecessor, to be taken */
-    unsigned asks;                  /* of the connection whose turn it is */
+    struct weir__conn *due;         /* those that have had a turn, and may have more to say */
+    unsigned asks;                  /* of the connection whose turn it is, since the last look */
     weir_time turn_since;           /* the first look at the clock in it; 0: none yet */
     bool turn_over;
     size_t jobs;             /* that are done elsewhere for its connections */
@@ -205,6 +206,7 @@ struct weir__conn {
     union weir__stream uv;
     struct weir__loop *loop;
     struct weir__conn *next, **link;
+    struct weir__conn *next_due, **due_link; /* NULL: it is not due */
     const struct weir__protocol *protocol;
     void *session;               /* the protocol's, or NULL until it needs one */
     struct weir__tls *tls;       /* NULL: plain */
@@ -249,15 +251,21 @@ struct weir__conn {
 };
 
 /* conn.c */
-#define WEIR__TURN_ASKS 16                        /* between two looks at the clock */
-bool weir__loop_is_late(struct weir__loop *loop); /* the turn of the connection takes long */
-/* Asked between two requests: its turn is over.  Most turns end before they look at the clock. */
+#define WEIR__TURN_ASKS 16U                         /* between two looks at the clock */
+bool weir__loop_is_late(struct weir__loop *loop);   /* the turn of the connection takes long */
+void weir__loop_serve_due(struct weir__loop *loop); /* once for each look at the sockets */
+/* Asked between two requests: its turn is over. */
 static inline bool weir__turn_is_over(const struct weir__conn *conn)
 {
     struct weir__loop *loop = conn->loop;
 
     return loop->out.len > 256 * 1024 ||
-           (++loop->asks % WEIR__TURN_ASKS == 0 && weir__loop_is_late(loop));
+           (++loop->asks >= WEIR__TURN_ASKS && weir__loop_is_late(loop));
+}
+/* A request that may take as long as n others. */
+static inline void weir__conn_took(struct weir__conn *conn, unsigned n)
+{
+    conn->loop->asks += n - 1;
 }
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /* outside of feed */
 void weir__conn_send_out(struct weir__conn *conn); /* outside of feed: loop->out */

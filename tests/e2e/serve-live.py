@@ -18,7 +18,7 @@ import tempfile
 import threading
 
 from serving import (Error, Http, Resp, Server, ask_for_successor, children_of, encode,
-                     has_sanitizer, is_closed, run_tests, until, write)
+                     has_sanitizer, is_closed, run_tests, state_of, until, write)
 
 RULES = """version: 1
 rules:
@@ -607,6 +607,47 @@ def test_handover_keeps_rules_that_the_old_one_was_sent_meanwhile(weir):
         assert server.process.wait(timeout=60) == 0, server.complaints()
         with server.resp() as client:
             assert client.json("WEIR.RULES")["text"] == RULES % 7
+        end(successors[-1])
+        server.process.returncode = 0
+
+
+def test_a_drain_takes_no_answer_back(weir):
+    """A client that pipelines has said more than is answered: it sees the last answer, which says
+    that it is, and not a reset."""
+    with Server(weir, "--no-watch", rules=RULES % 5) as server:
+        address = ("127.0.0.1", server.ports["http"])
+        with socket.create_connection(address, timeout=60) as client:
+            get = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            client.sendall(get)
+            client.recv(4096)
+            server.process.send_signal(signal.SIGSTOP)
+            until("it stands still", lambda: state_of(server.pid)[0] == "T")
+            said = 200000 // len(get)
+            client.sendall(get * said)
+            server.process.send_signal(signal.SIGTERM)
+            server.process.send_signal(signal.SIGCONT)
+            assert server.process.wait(timeout=60) == 0, server.complaints()
+            heard = b""
+            while data := client.recv(1 << 20):
+                heard += data
+            answers = heard.count(b" 200 OK")
+            assert answers == said or heard.count(b"Connection: close\r\n") == 1, (answers, said)
+        server.process.returncode = 0
+
+
+def test_a_second_SIGUSR2_while_a_successor_starts_is_told(weir):
+    """It is not ready as long as there is no room for what it prints; then the handover goes on."""
+    with Server(weir, "--no-watch", rules=RULES % 5, clock=False) as server:
+        fill("/proc/self/fd/%d" % server.process.stdout.fileno())
+        ask_for_successor(server.pid)
+        successors.append(children_of(server.pid)[0])
+        os.kill(server.pid, signal.SIGUSR2)
+        until("it is told", lambda: "pid %d, is starting" % successors[-1] in server.complaints())
+        assert children_of(server.pid) == [successors[-1]]
+        for line in server.process.stdout:
+            if line.startswith("  table"):
+                break
+        assert server.process.wait(timeout=60) == 0, server.complaints()
         end(successors[-1])
         server.process.returncode = 0
 

@@ -246,7 +246,9 @@ static void answer(struct weir__conn *conn, const struct weir__http_request *req
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_HTTP_REQUESTS, 1);
     dispatch(&call);
     conn->shown.judged = false;
-    if (call.manner.close)
+    if (draining) /* more may have been said, and a reset would take back what is answered */
+        weir__conn_end_early(conn);
+    else if (call.manner.close)
         weir__conn_end(conn);
 }
 
@@ -380,6 +382,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
             continue;
         }
         size_t n = feed_one(conn, bytes + used, len - used);
+        weir__conn_took(conn, WEIR__TURN_ASKS);
         if (n == 0)
             break;
         used += n;

@@ -7,7 +7,8 @@
  *
  * One that always has more to say and to read gets a turn like all others: libuv would read on, and
  * write what the client takes, for as long as both go on.  So a turn ends after a full buffer of
- * input (on_room), a full one of output, or some time (had_turn).
+ * input (on_room), a full one of output, or some time (had_turn).  libuv tells of up to nine writes
+ * before it looks at the sockets of others again: so what is written then makes it due, once.
  */
 #include "server/serve/net/conn.h"
 
@@ -28,11 +29,47 @@
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
 #define KEPT_HIGH    (64 * 1024)   /* likewise more input, behind an ask that waits */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
-#define FRESH_MS     1000          /* a new client will speak soon */
+#define FRESH_MS     1000          /* a new client will speak soon, a told one close */
 #define TURN_MOST    (2 * WEIR_MILLISECOND)
 
 static void serve_rest(struct weir__conn *conn);
 static void write_pending(struct weir__conn *conn);
+
+/* ---------------------------------------------------------------- turns ---- */
+
+static void make_due(struct weir__conn *conn)
+{
+    struct weir__loop *loop = conn->loop;
+
+    if (conn->due_link)
+        return;
+    conn->next_due = loop->due;
+    if (conn->next_due)
+        conn->next_due->due_link = &conn->next_due;
+    conn->due_link = &loop->due;
+    loop->due = conn;
+}
+
+static void make_not_due(struct weir__conn *conn)
+{
+    if (!conn->due_link)
+        return;
+    *conn->due_link = conn->next_due;
+    if (conn->next_due)
+        conn->next_due->due_link = conn->due_link;
+    conn->due_link = NULL;
+}
+
+void weir__loop_serve_due(struct weir__loop *loop)
+{
+    while (loop->due) { /* who has a turn now is due when libuv tells of a write: not here */
+        struct weir__conn *conn = loop->due;
+        make_not_due(conn);
+        conn->had_turn = false;
+        if (!conn->held)
+            serve_rest(conn);
+    }
+}
 
 /* -------------------------------------------------------------- closing ---- */
 
@@ -65,6 +102,7 @@ void weir__conn_close(struct weir__conn *conn)
     if (conn->closed)
         return;
     conn->closed = true;
+    make_not_due(conn);
     if (conn->job)
         weir__job_abandon(conn->job);
     if (conn->wait)
@@ -143,9 +181,12 @@ static void on_written(uv_write_t *write, int status)
     }
     weir__buffer_free(&conn->sending);
     weir__buffer_free(&conn->pending);
-    conn->had_turn = false;
     close_if_ended(conn);
-    if (!conn->closed && !conn->held)
+    if (conn->closed)
+        return;
+    if (conn->had_turn)
+        make_due(conn);
+    else if (!conn->held)
         serve_rest(conn);
 }
 
@@ -169,7 +210,7 @@ static void write_pending(struct weir__conn *conn)
     }
 }
 
-/* What uv_write has sent is told in the next turn, and nothing is fed before. */
+/* What uv_write has sent is told later, and nothing is fed before. */
 static bool may_try(const struct weir__conn *conn)
 {
     return !conn->writing && conn->pending.len == 0 && !conn->had_turn;
@@ -261,6 +302,7 @@ bool weir__loop_is_late(struct weir__loop *loop)
 {
     weir_time now = weir__clock_monotonic();
 
+    loop->asks = 0;
     if (loop->turn_since == 0)
         loop->turn_since = now;
     return loop->turn_over = now - loop->turn_since > TURN_MOST;
@@ -273,7 +315,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 
     conn->loop->fed = conn;
     while (used < len && may_feed(conn)) {
-        conn->loop->asks = 0;
+        conn->loop->asks = WEIR__TURN_ASKS;
         conn->loop->turn_since = 0;
         conn->loop->turn_over = false;
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
@@ -522,10 +564,10 @@ static bool is_expected(struct weir__conn *conn)
 /* The server drains: a connection between two requests is done; one within has its time. */
 void weir__conn_drain(struct weir__conn *conn)
 {
-    if (conn->lingering || conn->closed) {
+    if (conn->lingering && uv_now(&conn->loop->uv) - conn->since_ms > FRESH_MS)
         weir__conn_close(conn);
+    if (conn->lingering || conn->closed)
         return;
-    }
     if (weir__pass_on(conn) != WEIR__PASS_NEVER)
         return;
     conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));

@@ -161,6 +161,8 @@ static void on_turn(uv_prepare_t *turn)
     struct weir__loop *loop = turn->data;
 
     loop->now_is_old = true;
+    weir__loop_serve_due(loop);
+    loop->now_is_old = true;
     weir__units_wait_hand_over(loop);
     weir__adhoc_turn(loop->server->adhoc, loop);
 }

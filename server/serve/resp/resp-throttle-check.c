@@ -316,8 +316,10 @@ void weir__resp_flush(struct weir__conn *conn)
         return;
     if (b->throttles)
         flush_throttles(conn->loop, b);
-    if (b->checks)
+    if (b->checks) {
         flush_checks(conn, b);
+        weir__conn_took(conn, WEIR__TURN_ASKS);
+    }
 }
 
 bool weir__resp_clear_way(struct weir__resp_call *call)

@@ -226,6 +226,7 @@ void weir__resp_verb(struct weir__resp_call *call)
         c.verb->run(&c);
     weir__resp_reply(call->conn, &c);
     weir__call_end(&c);
+    weir__conn_took(call->conn, 4); /* with a limit that the client brings along */
 }
 
 /* DEL key ...: how users of redis-cell reset a key. */

@@ -155,7 +155,8 @@ struct weir_taken {
  * from a fleet stay used, warm-up stays warm, and counts stay as they are. */
 WEIR_API void weir_check_undo(struct weir *weir, struct weir_taken *taken, weir_time now);
 
-/* The guards that have asked a request whether it is shed: each asks it once. */
+/* The guards that have asked a request whether it is shed: each asks it once.  Kept by the calls;
+ * zeros: none has. */
 struct weir_asked {
     uint16_t guards[WEIR_ENTRY_MAX];
 };

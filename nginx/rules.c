@@ -312,7 +312,7 @@ ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf)
     if (conf->rules->queue != NULL && !conf->waits)
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                       "weir: %s has a queue, and there is no weir_wait: nobody waits in it, and "
-                      "who comes too early is refused",
+                      "requests that come too early are refused",
                       conf->rules->queue);
     struct ngx_weir_source *sources = conf->rules->sources.elts;
     for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {

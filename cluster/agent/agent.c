@@ -273,7 +273,7 @@ static int know(struct weir_fleet *f, struct weir *weir, struct weir_error *erro
     f->weir = weir;
     f->host = weir->host;
     f->pid = getpid();
-    if (f->host->size != sizeof(*f->host))
+    if (f->host->size != WEIR__HOST_SIZE)
         return weir__fail(error, WEIR_INVALID, "libweir and libweir-redis are of two versions");
     f->table = weir->table;
     f->shared = f->table->fd >= 0;

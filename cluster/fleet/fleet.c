@@ -443,8 +443,8 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
         cold ? k->draw_at : weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
 }
 
-/* Who asks again must not find that it was too early; and who wants little is not told what
- * another wanted (weir__purse_later). */
+/* An ask that comes again must not find that it was too early; and one for few units is not told
+ * the time of one for many (weir__purse_later). */
 static void note_told(struct weir__fleet_key *k, const struct weir__fleet_answer *a, weir_time now)
 {
     bool meter = weir__is_meter(k->limit->plan);

@@ -21,8 +21,8 @@ weir_time weir__purse_life(const struct weir_plan *plan);
 /* A purse without units is closed until it opens, and tells those whom it refuses another time. */
 void weir__purse_shut(const struct weir_plan *plan, void *state, weir_time opens, weir_time told);
 
-/* Of a meter it tells when one unit is there, since the next may want no more.  Who wants more has
- * to wait for so much longer: by the plan's algorithm, and the limit's rate. */
+/* Of a meter it tells when one unit is there, since the next ask may want no more.  This much later
+ * all `units` are there: by the plan's algorithm, and the limit's rate. */
 weir_time weir__purse_later(const struct weir_plan *plan, const struct weir_limit *limit,
                             int64_t units);
 

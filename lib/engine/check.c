@@ -313,34 +313,18 @@ ALWAYS void name_limit(const struct weir__checker *c, struct weir__inquiry *q, s
     }
 }
 
-/* A closed purse tells when one unit is there. */
-RARELY void tell_later(const struct weir__checker *c, struct weir__inquiry *q)
-{
-    struct weir_decision *d = &q->ruling->decision;
-    const struct weir__item *item = &q->items[d->item];
-    const struct weir_limit *limit =
-        &c->active->rules->rules[item->whose].draft->limits[item->which];
-    struct weir_limiter *own = c->active->posts[item->whose].limiters[item->which];
-    weir_time later = weir__purse_later(&weir__limiter_era(own)->plan, limit, item->cost);
-
-    later = later > WEIR_NEVER - d->reset ? WEIR_NEVER : d->reset + later;
-    d->retry = later > d->retry ? later : d->retry;
-}
-
 /* A purse does not tell how near its limit the fleet is. */
-ALWAYS void tell_level(const struct weir__checker *c, struct weir__inquiry *q, bool unusual)
+ALWAYS void tell_level(struct weir__inquiry *q, bool unusual)
 {
     const struct weir_decision *d = &q->ruling->decision;
 
     if (unusual)
         q->ruling->fleet = weir__limiter_era(q->items[d->item].limiter)->plan.algo->fills;
-    if (unusual && q->ruling->fleet && d->reason == WEIR_LIMITED)
-        tell_later(c, q);
     q->ruling->level = unusual && q->ruling->fleet && d->allowed ? 0 : weir__level_of(d);
 }
 
-/* All purses may be dry: the account of one of them has said no. */
-RARELY void blame_account(const struct weir__checker *c, const struct weir__inquiry *q,
+/* The account of one of the dry purses has said no, and when to come. */
+static void blame_account(const struct weir__checker *c, const struct weir__inquiry *q,
                           struct weir_decision *d)
 {
     const struct weir__alone_rules *alone = q->alone;
@@ -357,6 +341,24 @@ RARELY void blame_account(const struct weir__checker *c, const struct weir__inqu
     }
 }
 
+/* A closed purse tells when one unit is there, an account when all of them are. */
+RARELY void tell_refusal(const struct weir__checker *c, const struct weir__inquiry *q,
+                         struct weir_decision *d)
+{
+    const struct weir__item *item = &q->items[d->item];
+
+    if (d->reason == WEIR_DRY && c->alone) {
+        blame_account(c, q, d);
+    } else if (d->reason == WEIR_LIMITED && weir__limiter_era(item->limiter)->plan.algo->fills) {
+        const struct weir_limit *limit =
+            &c->active->rules->rules[item->whose].draft->limits[item->which];
+        struct weir_limiter *own = c->active->posts[item->whose].limiters[item->which];
+        weir_time later = weir__purse_later(&weir__limiter_era(own)->plan, limit, item->cost);
+        later = later > WEIR_NEVER - d->reset ? WEIR_NEVER : d->reset + later;
+        d->retry = later > d->retry ? later : d->retry;
+    }
+}
+
 ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry *q, bool unusual)
 {
     struct weir_decision *d = &q->ruling->decision;
@@ -364,10 +366,10 @@ ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry 
     if (q->n_enforced == 0)
         return true;
     ask_all(c, q, 0, q->n_enforced, d);
-    if (unusual && c->alone && !d->allowed)
-        blame_account(c, q, d);
+    if (unusual && !d->allowed)
+        tell_refusal(c, q, d);
     name_limit(c, q, d->item);
-    tell_level(c, q, unusual);
+    tell_level(q, unusual);
     if (!d->allowed)
         weir__note_refusal(c, q, q->items[d->item].whose);
     return d->allowed;

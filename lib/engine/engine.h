@@ -79,7 +79,7 @@ struct weir__active {
 };
 
 struct weir {
-    const struct weir__host *host; /* host.h; the first member, in every version */
+    const struct weir__host *host; /* fleet-host.h; the first member, in every version */
     struct weir_table *table;
     bool own_table;
     /* For `weir explain`, which changes nothing: limiters that the table lacks are made here. */

@@ -6,7 +6,7 @@
 #include "table/purses.h"
 
 const struct weir__host weir__host = {
-    .size = sizeof(struct weir__host),
+    .size = WEIR__HOST_SIZE,
     .now = weir_table_now,
     .holder = weir__holder_me,
     .check = weir_check_key,

@@ -11,7 +11,7 @@
 #include "engine/fleet.h"
 
 struct weir__host {
-    size_t size; /* of this struct: other versions of the library may have another */
+    size_t size; /* WEIR__HOST_SIZE: other versions of the library may have another */
     weir_time (*now)(const struct weir_table *table);
     uint32_t (*holder)(struct weir_table *table);
     bool (*check)(struct weir *weir, const struct weir_attr *attrs, size_t n,
@@ -47,5 +47,12 @@ struct weir__host {
     bool (*ban_learn)(struct weir *weir, const struct weir__ban_lesson *lesson);
 };
 extern const struct weir__host weir__host;
+
+/* Of all structs that both look into. */
+#define WEIR__HOST_SIZE                                                            \
+    (sizeof(struct weir__host) + sizeof(struct weir) + sizeof(struct weir_table) + \
+     sizeof(struct weir__alone_rules) + sizeof(struct weir__due) +                 \
+     sizeof(struct weir__across_limit) + sizeof(struct weir__ban_record) +         \
+     sizeof(struct weir__ban_lesson) + sizeof(struct weir_request) + sizeof(struct weir_ruling))
 
 #endif

@@ -125,12 +125,15 @@ struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *pl
                                              const struct weir__hanging *hanging, weir_time now);
 
 /* Nothing has moved for longer than a call may take; or one that began then is out for so long that
- * it matters no more whether others move.  Also if the clock has stepped back. */
+ * it matters no more whether others move.  Also if the clock has stepped back by more than a
+ * second: less may be another thread, whose time is later than `now`. */
 #define WEIR__BREAKER_QUEUED 3 /* times `slow` */
 static inline bool weir__breaker_is_stuck(const struct weir__breaker *b, weir_time slow,
                                           weir_time began, weir_time now)
 {
-    return (uint64_t)now - (uint64_t)weir__get(&b->moved) > (uint64_t)slow ||
+    uint64_t since = (uint64_t)now - (uint64_t)weir__get(&b->moved);
+
+    return since + WEIR_SECOND > (uint64_t)slow + WEIR_SECOND ||
            (now - began) / WEIR__BREAKER_QUEUED > slow;
 }
 

@@ -1,5 +1,4 @@
-/* host-load.h -- how loaded the host is for this process.  shed-by-host-load.h says what follows.
- * */
+/* host-load.h -- how loaded the host is for this process; shed-by-host-load.h judges it. */
 #ifndef WEIR_GUARD_HOST_LOAD_H
 #define WEIR_GUARD_HOST_LOAD_H
 

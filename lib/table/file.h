@@ -11,7 +11,7 @@ struct weir__region {
 struct weir__region weir__table_region(const struct weir_table *table);
 
 /* What weir_table_stats finds without a search, which takes longer in larger tables: for asks that
- * anybody may make, as often as he likes.  The rest is 0, or -1 where that stands for not known. */
+ * anybody may make at any rate.  The rest is 0, or -1 where that stands for not known. */
 void weir__table_figures(const struct weir_table *table, struct weir_table_stats *out);
 
 /* file-users.c -- the other processes that use the file: " 12, 34"; "" if there are none, or the

@@ -67,10 +67,11 @@ bool weir__has_letters(const char *text)
 /* Somewhere: then nginx has forgotten what the name means elsewhere. */
 static bool is_set(const struct weir__directive *block, const char *name)
 {
-    for (const struct weir__directive *d = block->first; d != NULL; d = d->next)
-        if ((weir__conf_is(d, "set") && d->n == 3 && strcmp(d->words[1] + 1, name) == 0) ||
-            is_set(d, name))
+    for (const struct weir__directive *d = block->first; d != NULL; d = d->next) {
+        const char *set = weir__conf_is(d, "set") && d->n == 3 ? d->words[1] : "";
+        if ((set[0] == '$' && strcmp(set + 1, name) == 0) || is_set(d, name))
             return true;
+    }
     return false;
 }
 

@@ -67,7 +67,7 @@ struct weir__protocol {
     const char *name; /* "resp", "http" */
     /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and
      * returns their length; the rest comes again with more behind it.  May stop early if
-     * weir__conn_is_full.  It may write to them. */
+     * weir__turn_is_over.  It may write to them. */
     size_t (*feed)(struct weir__conn *conn, char *bytes, size_t len);
     void (*wake)(struct weir__conn *conn); /* there are events, and the connection has subscribed */
     void (*close)(struct weir__conn *conn); /* frees the session */
@@ -255,7 +255,7 @@ struct weir__conn {
 bool weir__loop_is_late(struct weir__loop *loop);   /* the turn of the connection takes long */
 void weir__loop_serve_due(struct weir__loop *loop); /* once for each look at the sockets */
 /* Asked between two requests: its turn is over. */
-static inline bool weir__conn_is_full(const struct weir__conn *conn)
+static inline bool weir__turn_is_over(const struct weir__conn *conn)
 {
     struct weir__loop *loop = conn->loop;
 

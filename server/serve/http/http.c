@@ -375,7 +375,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     if (conn->subscribed) /* nothing that it may say now means anything */
         return len;
     while (used < len && !conn->held && !conn->ending && !conn->subscribed &&
-           !weir__conn_is_full(conn)) {
+           !weir__turn_is_over(conn)) {
         if (len - used >= 2 && bytes[used] == '\r' &&
             bytes[used + 1] == '\n') { /* RFC 9112, 2.2: empty lines before a request */
             used += 2;

@@ -320,7 +320,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
         conn->loop->turn_over = false;
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
         const struct weir__buffer *out = &conn->loop->out;
-        conn->had_turn = out->len > 0 && (conn->loop->turn_over || weir__conn_is_full(conn));
+        conn->had_turn = out->len > 0 && (conn->loop->turn_over || weir__turn_is_over(conn));
         flush(conn, send_bytes);
         if (n == 0)
             break;

@@ -6,7 +6,7 @@
 #include "server/serve/net/conn.h"
 
 #define JOBS_MAX 16 /* of one loop at a time; more are refused */
-#define SHARED   8  /* of all loops, for those who are not the operator: he always gets some */
+#define SHARED   8  /* of all loops, for all but operators, who always get some */
 
 struct weir__job {
     uv_work_t uv;

@@ -168,7 +168,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     size_t at = 0;
     int64_t commands = 0;
 
-    while (at < len && !conn->ending && !conn->held && !weir__conn_is_full(conn)) {
+    while (at < len && !conn->ending && !conn->held && !weir__turn_is_over(conn)) {
         const char *what;
         const struct weir__resp_limits *limits = conn->role == WEIR__ROLE_NONE ? &strangers : &all;
         ptrdiff_t n = weir__resp_command(bytes + at, len - at, limits, args, &call.n, &what);

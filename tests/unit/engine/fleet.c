@@ -141,6 +141,20 @@ TEST(test_D3_a_closed_purse_tells_each_its_own_time)
     }
 }
 
+/* An account tells the time of the whole ask. */
+TEST(test_D3_what_an_account_has_refused_is_told_as_it_says)
+{
+    struct weir *weir = host_of(RULES("- { name: all, limit: token-bucket 5/1h, " FLEET " }\n"));
+    struct request q = request_of("ip=::1");
+    struct weir_ask ask = { .cost = 3, .now = NOW };
+    struct weir__alone_rules last = { .last = true, .refused = "all", .retry = 720 * S };
+    struct weir_ruling r;
+
+    assert_false(weir__check_alone(weir, q.attrs, q.n, &ask, &last, &r, NULL));
+    assert_fields(r.decision, (reason, WEIR_LIMITED), (retry, 720 * S), (reset, 720 * S));
+    weir_destroy(weir);
+}
+
 /* Over limits of this host and of the fleet, in both orders. */
 TEST(test_D3_all_or_nothing)
 {

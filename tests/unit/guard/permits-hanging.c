@@ -230,3 +230,14 @@ TEST(test_G4_calls_that_others_overtake_hang)
         work(g, NOW + i * S / 50, MS, WEIR_SUCCEEDED);
     assert_int_equal(breaker_at(g, NOW + S / 2), WEIR_BREAKER_OPEN);
 }
+
+/* Threads come with times that they read a moment ago. */
+TEST(test_G4_a_call_that_has_just_ended_for_another_thread_is_no_hang)
+{
+    struct weir__breaker b = { .moved = NOW + MS };
+
+    assert_false(weir__breaker_is_stuck(&b, S / 5, NOW - S / 4, NOW));
+    assert_true(weir__breaker_is_stuck(&b, S / 5, NOW - S, NOW));
+    assert_true(weir__breaker_is_stuck(&b, S / 5, NOW - S / 4, NOW + S));
+    assert_true(weir__breaker_is_stuck(&b, S / 5, NOW - S / 4, NOW - 10 * S));
+}

@@ -523,6 +523,18 @@ TEST(test_who_asks_for_single_units_and_comes_when_told_passes_at_any_node)
     }
 }
 
+/* Redis is farther away than asks wait: the first is left alone, and the next finds its units. */
+TEST(test_units_that_come_too_late_for_an_ask_are_there_for_the_next)
+{
+    struct story s = story_of("fixed-window 100/1000s", 1, 2 * S);
+
+    s.trip = 25 * MS;
+    s.patience = 20 * MS;
+    for (int i = 0; i < 2; i++)
+        *add_event(&s) = one, events[i].at = S + i * 100 * MS;
+    assert_int_equal(passed(&s, run(&s), -1, 0, s.length), 1);
+}
+
 /* One of four nodes is 10 to 50 ms from Redis and back, the others half of one.  Below the limit it
  * loses hardly anything.  By twice the demand the others take what it comes for too late; the limit
  * is used all the same. */

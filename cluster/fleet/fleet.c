@@ -422,6 +422,21 @@ static weir_time until_one(const struct weir__fleet_key *k, const struct weir__f
     return weir__int_least(retry, weir__fleet_free_in(k, 1, now));
 }
 
+/* Where a unit takes two paces or longer to come, the pause after an account's last units ends with
+ * the next: who was told that time at another node would find this one closed.  Where units come
+ * faster, a node would draw each by itself. */
+static weir_time next_draw(struct weir__fleet *f, const struct weir__fleet_key *k,
+                           const struct weir__drawn *drawn, weir_time now)
+{
+    weir_time pause = weir__fleet_pause(k->limit, &k->draw, drawn, chance(f));
+    weir_time one = weir__fleet_free_in(k, 1, now), at = k->sent + pause;
+    weir_time least = is_cold(k) ? now : k->sent + k->limit->terms.pace;
+
+    if (one > 0 && 2 * k->limit->terms.due <= 1000)
+        at = weir__int_least(at, weir__int_most(now + one, least));
+    return weir__int_most(now, at);
+}
+
 /* A busy key draws again by itself, and is closed until that is answered. */
 static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
                        const struct weir__fleet_answer *a, weir_time now)
@@ -435,8 +450,7 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
     f->counts.spent++;
     k->draw_at = now;
     if (drawn->units > 0 || !cold)
-        k->draw_at =
-            weir__int_most(now, k->sent + weir__fleet_pause(k->limit, &k->draw, drawn, chance(f)));
+        k->draw_at = next_draw(f, k, drawn, now);
     if (drawn->units == 0 && a->left == 0)
         k->draw_at = weir__int_most(k->draw_at, weir__fleet_later(now, until_one(k, a, now)));
     k->closed_until =

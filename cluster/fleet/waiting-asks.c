@@ -49,8 +49,8 @@ static void lay_out(struct weir__fleet *f, const struct weir__fleet_item *item, 
 
 /* ---------------------------------------------------------------- the end ---- */
 
-/* Units that came for an ask which takes nothing after all go back at once, and so do those that
- * are still to come: kept, they would be missing elsewhere. */
+/* Units that came for an ask which takes nothing after all go back at once: kept, they would be
+ * missing elsewhere. */
 static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time now)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -58,7 +58,14 @@ static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time no
             weir__fleet_repay(f, w->items[i].key, &w->items[i].kept);
         else if (w->items[i].fed)
             weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
-        else
+}
+
+/* It was refused elsewhere: so do those that are still to come.  Not if it could not wait for them:
+ * it may come again, and would never pass where the way is longer than that. */
+static void expect_none(struct weir__fleet_wait *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->items[i].fed)
             w->items[i].key->unwanted = w->items[i].key->drawing;
 }
 
@@ -69,6 +76,8 @@ static void end(struct weir__fleet *f, struct weir__fleet_wait *w, enum weir__fl
         dequeue(&w->items[i]);
     if (outcome != WEIR__FLEET_TOOK)
         undo(f, w, now);
+    if (outcome == WEIR__FLEET_REFUSED)
+        expect_none(w);
     w->outcome = outcome;
     w->retry = retry;
     w->over = true;

@@ -506,6 +506,35 @@ TEST(test_one_who_always_comes_when_told_is_hardly_ever_refused_again)
     }
 }
 
+TEST(test_who_asks_for_single_units_and_comes_when_told_passes_at_any_node)
+{
+    static const char *const limits[] = { "gcra 100/1s burst 3", "token-bucket 5/1s",
+                                          "gcra 10/1s burst 3", "leaky-bucket 10/1s burst 5" };
+
+    for (size_t l = 0; l < COUNT_OF(limits); l++) {
+        int first = 0, again = 0;
+        for (uint64_t seed = 1; seed <= 40; seed++) {
+            struct story s = story_of(limits[l], 2 + (int)(seed % 2), 0);
+            random_state = s.seed = seed;
+            again += obey(&s, 1, &first);
+        }
+        print_message("%-28s %d of %d again\n", limits[l], again, first);
+        assert_true(first > 300 && again <= 1 + first / 100);
+    }
+}
+
+/* Redis is farther away than asks wait: the first is left alone, and the next finds its units. */
+TEST(test_units_that_come_too_late_for_an_ask_are_there_for_the_next)
+{
+    struct story s = story_of("fixed-window 100/1000s", 1, 2 * S);
+
+    s.trip = 25 * MS;
+    s.patience = 20 * MS;
+    for (int i = 0; i < 2; i++)
+        *add_event(&s) = one, events[i].at = S + i * 100 * MS;
+    assert_int_equal(passed(&s, run(&s), -1, 0, s.length), 1);
+}
+
 /* One of four nodes is 10 to 50 ms from Redis and back, the others half of one.  Below the limit it
  * loses hardly anything.  By twice the demand the others take what it comes for too late; the limit
  * is used all the same. */

@@ -1,6 +1,6 @@
 /* guests.h -- shared by the tests of requests that can wait for a guard's permit. */
-#ifndef WEIR_TESTS_GUESTS_H
-#define WEIR_TESTS_GUESTS_H
+#ifndef WEIR_TESTS_UNIT_GUESTS_H
+#define WEIR_TESTS_UNIT_GUESTS_H
 
 #include "unit/visits.h"
 

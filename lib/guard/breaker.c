@@ -474,26 +474,37 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* ------------------------------------------------------------- in flight ---- */
 
-/* Compared with the calls that have ended since the first of them began, roughly: what was before
- * says nothing about now.  Nothing to compare with: all are slow.  While others end, those that
- * ended late do not count with them: a few that hang would make the window short for all. */
-static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
-                         const struct weir__hanging *h, uint64_t episode, weir_time now)
+/* The calls that have ended since then, roughly. */
+static struct counts ended_since(const struct weir__breaker_plan *plan,
+                                 const struct weir__breaker *b, weir_time from, weir_time now)
 {
-    struct counts c;
+    uint64_t episode = weir__gate_episode(weir__acquire(&b->gate));
 
+    if (plan->part == 0)
+        return ring_sum(plan, b, episode);
+    uint64_t part = part_of(plan, b, now);
+    int64_t parts = parts_between(part_of(plan, b, from), part) + 1;
+    return time_sum_of(b, part, episode, parts < (int64_t)PARTS ? parts : (int64_t)PARTS);
+}
+
+bool weir__breaker_is_overrun(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                              weir_time oldest, int64_t out, weir_time now)
+{
+    return (double)out * (double)(now - oldest) / WEIR__BREAKER_OVERRUN >
+           (double)plan->slow * (double)ended_since(plan, b, oldest, now).calls;
+}
+
+/* What was before the first of them says nothing.  While others end in time, those that ended late
+ * do not count: a few that hang would make the window short for all. */
+static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                         const struct weir__hanging *h, weir_time now)
+{
     if (h->calls >= plan->min_calls && h->alone * 2 >= plan->min_calls)
         return true;
-    if (plan->part != 0) {
-        uint64_t part = part_of(plan, b, now), first = part_of(plan, b, h->oldest);
-        int64_t parts = parts_between(first, part) + 1;
-        c = time_sum_of(b, part, episode, parts < (int64_t)PARTS ? parts : (int64_t)PARTS);
-    } else {
-        c = ring_sum(plan, b, episode);
-    }
-    c.calls += h->calls;
-    c.slow = weir__breaker_is_stuck(b, plan->slow, h->oldest, now) ? c.slow + h->calls : h->calls;
-    return c.calls >= plan->min_calls && ratio_reached(plan, c.slow, c.calls, plan->slow_percent);
+    struct counts c = ended_since(plan, b, h->oldest, now);
+    bool late = h->overrun || weir__breaker_is_stuck(b, plan->slow, h->oldest, now);
+    int64_t calls = c.calls + h->calls, slow = h->calls + (late ? c.slow : 0);
+    return calls >= plan->min_calls && ratio_reached(plan, slow, calls, plan->slow_percent);
 }
 
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,
@@ -505,12 +516,9 @@ struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *pl
 
     weir__load_pair(&b->gate, seen);
     if (h->calls > 0 && (seen[0] & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_CLOSED)
-        return hang_reached(plan, b, h, weir__gate_episode(seen[0]), now)
-                   ? open_it(plan, b, seen[0], now)
-                   : none;
-    uint64_t probes = h->probes[weir__gate_probe(seen[0])],
-             out = weir__gate_byte(seen[0], WEIR__GATE_OUT);
-    probes = probes < out ? probes : out;
+        return hang_reached(plan, b, h, now) ? open_it(plan, b, seen[0], now) : none;
+    uint64_t probes = (uint64_t)weir__int_least(h->probes[weir__gate_probe(seen[0])],
+                                                weir__gate_byte(seen[0], WEIR__GATE_OUT));
     if ((seen[0] & WEIR__BREAKER_EVENTFUL) != WEIR_BREAKER_HALF_OPEN ||
         probes_decide(plan, seen[0] + (probes << WEIR__GATE_BACK) + (probes << WEIR__GATE_SLOW)) !=
             WEIR_BREAKER_OPEN)

@@ -118,11 +118,18 @@ struct weir__hanging {
     int64_t calls;    /* without probes; that began since it closed */
     int64_t alone;    /* of these, those since whose beginning nothing has moved */
     weir_time oldest; /* when the first of them began */
+    bool overrun;     /* see weir__breaker_is_overrun */
     uint8_t probes[WEIR__PROBE_MAX + 1]; /* by number */
 };
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,
                                              struct weir__breaker *b,
                                              const struct weir__hanging *hanging, weir_time now);
+
+/* Whether more is out than can be worked off in time: as fast as calls have ended since the oldest
+ * late one began, what comes now would be out for longer than that. */
+#define WEIR__BREAKER_OVERRUN 6 /* times `slow` */
+bool weir__breaker_is_overrun(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                              weir_time oldest, int64_t out, weir_time now);
 
 /* Nothing has moved for longer than a call may take; or one that began then is out for so long that
  * it matters no more whether others move.  Also if the clock has stepped back by more than a

@@ -254,29 +254,45 @@ static bool is_waiting_in_order(const struct sweep *s, weir_time began)
            began + ((weir_time)2 << WEIR__PERMIT_GRAIN) >= weir__get(&b->moved_from);
 }
 
-/* Its time is kept in grains: not before it is certain.  Returns its permits, if it counts. */
-static int64_t note_hanging(const struct sweep *s, uint64_t word, struct weir__hanging *out)
+/* Calls that are out for longer than `slow`. */
+struct late {
+    struct weir__hanging all, hanging; /* the latter: without those that wait in order */
+    int64_t permits, permits_hanging;
+    int64_t out; /* calls, late or not, but for those that wait for their clients */
+};
+
+static void add_late(struct weir__hanging *h, const struct weir__breaker *b, weir_time began)
+{
+    h->calls++;
+    h->alone += began > weir__get(&b->moved) + ((weir_time)2 << WEIR__PERMIT_GRAIN);
+    h->oldest = h->calls == 1 || began < h->oldest ? began : h->oldest;
+}
+
+/* Its time is kept in grains: not before it is certain. */
+static void note_late(const struct sweep *s, uint64_t word, struct late *late)
 {
     const struct weir__breaker *b = &s->guard->record->breaker;
     uint64_t age = (((uint64_t)s->now >> WEIR__PERMIT_GRAIN) - (word >> 43)) & WEIR__PERMIT_TIMES;
     weir_time began = s->now - (weir_time)(age << WEIR__PERMIT_GRAIN);
-    uint8_t *probes = &out->probes[weir__permit_probe(word)];
+    uint8_t *probes = &late->hanging.probes[weir__permit_probe(word)];
 
-    if (age > (uint64_t)(s->lease >> WEIR__PERMIT_GRAIN) + 1 ||
-        age <= (uint64_t)(s->plan->breaker.slow >> WEIR__PERMIT_GRAIN) + 1)
-        return 0; /* in the future, because the clock has stepped back; or not slow yet */
+    if (age > (uint64_t)(s->lease >> WEIR__PERMIT_GRAIN) + 1)
+        return; /* in the future: it idles, or the clock has stepped back */
+    late->out++;
+    if (age <= (uint64_t)(s->plan->breaker.slow >> WEIR__PERMIT_GRAIN) + 1)
+        return;
     if (weir__permit_probe(word) != 0) {
         *probes = (uint8_t)(*probes + (*probes < UINT8_MAX));
-        return 0;
+        return;
     }
     if (began < weir__get(&b->at) && weir__get(&b->at) <= s->now)
-        return 0; /* an older episode's; unless the clock has stepped back */
+        return; /* an older episode's; unless the clock has stepped back */
+    add_late(&late->all, b, began);
+    late->permits += weir__permit_weight(word);
     if (is_waiting_in_order(s, began))
-        return 0;
-    out->calls++;
-    out->alone += began > weir__get(&b->moved) + ((weir_time)2 << WEIR__PERMIT_GRAIN);
-    out->oldest = out->calls == 1 || began < out->oldest ? began : out->oldest;
-    return weir__permit_weight(word);
+        return;
+    add_late(&late->hanging, b, began);
+    late->permits_hanging += weir__permit_weight(word);
 }
 
 /* All permits are out. */
@@ -293,24 +309,32 @@ bool weir__guard_is_full(struct weir_guard *guard)
     return is_full(r, weir__guard_plan_of(guard), weir__get(&r->in_flight));
 }
 
-/* A dependency that hangs ends no calls: only those in flight can tell. */
+/* A dependency that hangs ends no calls: only those in flight can tell.  So can those that wait in
+ * order, if there are more than it can work off. */
 static void tell_hanging(const struct sweep *s, uint32_t n)
 {
     struct weir__guard_record *r = s->guard->record;
-    struct weir__hanging hanging = { .calls = 0 };
-    int64_t permits = 0;
+    const struct weir__breaker_plan *plan = &s->plan->breaker;
+    struct late late = { .out = 0 };
+    struct weir__hanging *hanging = &late.hanging;
 
-    if (s->plan->breaker.slow_percent == 0 || weir__get(&r->in_flight) <= 0)
+    if (plan->slow_percent == 0 || weir__get(&r->in_flight) <= 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t word = weir__acquire(&s->guard->held.seats[i].word);
         if (weir__permit_weight(word) != 0)
-            permits += note_hanging(s, word, &hanging);
+            note_late(s, word, &late);
     }
-    if (is_full(r, s->plan, permits))
-        hanging.alone = hanging.calls; /* no other can have ended */
-    struct weir__breaker_move move =
-        weir__breaker_hang(&s->plan->breaker, &r->breaker, &hanging, s->now);
+    if (late.all.calls > hanging->calls &&
+        weir__breaker_is_overrun(plan, &r->breaker, late.all.oldest, late.out, s->now)) {
+        memcpy(late.all.probes, hanging->probes, sizeof(late.all.probes));
+        late.all.overrun = true;
+        hanging = &late.all;
+        late.permits_hanging = late.permits;
+    }
+    if (is_full(r, s->plan, late.permits_hanging))
+        hanging->alone = hanging->calls; /* no other can have ended */
+    struct weir__breaker_move move = weir__breaker_hang(plan, &r->breaker, hanging, s->now);
     if (move.from != move.to)
         weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, s->now);
 }

@@ -227,6 +227,11 @@ static void spend(const struct weir_plan *plan, void *state, weir_time since)
     plan->algo->give(plan, state, -plan->most, since);
 }
 
+bool weir__is_all_fresh(const struct weir_plan *plan, const void *state)
+{
+    return *(const weir_time *)state == 0 && weir_step_idle_at(plan, state) == 0;
+}
+
 /* Brings a state from the first era to the last; from NULL: one that was spent when the first
  * began.  False: there is no memory. */
 static bool bring_over(const struct weir__era *const eras[], size_t n, const void *from, void *to)
@@ -248,10 +253,15 @@ static bool bring_over(const struct weir__era *const eras[], size_t n, const voi
         weir__copy_words(copies[0], from, eras[0]->plan.state_size);
     else
         spend(&eras[0]->plan, copies[0], eras[0]->since);
+    bool fresh = from != NULL && eras[0]->plan.state_size > WEIR__STATE_SMALL &&
+                 weir__is_all_fresh(&eras[0]->plan, copies[0]);
     for (size_t i = 1; i < n; i++)
         weir_step_change(&eras[i - 1]->plan, &eras[i]->plan, copies[(i - 1) % 2], copies[i % 2],
                          eras[i]->since);
-    memcpy(to, copies[(n - 1) % 2], eras[n - 1]->plan.state_size);
+    if (fresh)
+        memset(to, 0, eras[n - 1]->plan.state_size);
+    else
+        memcpy(to, copies[(n - 1) % 2], eras[n - 1]->plan.state_size);
     free(room);
     return true;
 }

@@ -96,12 +96,6 @@ static void copy_state(const struct weir_plan *plan, void *to, const void *from)
                      weir__node_bytes(to) - head);
 }
 
-/* It remembers no time either, so that a change of its limit leaves it as it is. */
-static bool is_all_fresh(const struct weir_plan *plan, const void *state)
-{
-    return *(const weir_time *)state == 0 && weir_step_idle_at(plan, state) == 0;
-}
-
 /* Without a block it is fresh; unless it was lost in a rebuild because nobody remembers its limit:
  * then more of its word is left. */
 static void read_large(struct weir__part *part)
@@ -127,8 +121,6 @@ static void read_large(struct weir__part *part)
         weir__limiter_convert(part->limiter, part->era, version, NULL, part->state);
     else if (plan == part->plan)
         copy_state(plan, part->state, from);
-    else if (is_all_fresh(plan, from))
-        memset(part->state, 0, part->plan->state_size);
     else
         weir__limiter_convert(part->limiter, part->era, version, from, part->state);
 }
@@ -372,7 +364,7 @@ static bool write_fresh(struct weir__part *part, struct weir__hand *hand)
 
 static bool is_fresh(const struct weir__part *part)
 {
-    return is_large(part) && is_all_fresh(part->plan, part->state);
+    return is_large(part) && weir__is_all_fresh(part->plan, part->state);
 }
 
 /* The part has no slot: it gets one, with its state if that is small.  False: begin again. */

@@ -195,6 +195,9 @@ weir_time weir__limiter_until(struct weir_limiter *limiter, uint32_t version);
  * sizes.  from NULL: nobody remembers the version. */
 void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
                            uint32_t version, const void *from, void *to);
+/* Nothing was used, and it remembers no time either: a change of its limit leaves it as it is.  The
+ * state is the caller's own: others write to those in the table. */
+bool weir__is_all_fresh(const struct weir_plan *plan, const void *state);
 void weir__limiters_free(struct weir_table *table);
 
 static inline const struct weir__era *weir__limiter_era(struct weir_limiter *limiter)

@@ -219,6 +219,20 @@ TEST(test_G4_a_queue_that_moves_does_not_hang)
     assert_int_equal(work_off(hangs, 80, 60, S), WEIR_BREAKER_OPEN);
 }
 
+/* It moves, but what comes now would be out for seconds. */
+TEST(test_G4_a_queue_that_nobody_can_work_off_hangs)
+{
+    struct weir_breaker_options slow = { .slow = S / 5, .slow_percent = 50 };
+
+    A_GUARD(g, .max = 100, .breaker = slow);
+    struct weir_permit p[80];
+    for (int i = 0; i < 80; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    for (int i = 0; i < 7; i++)
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW + (i + 1) * 50 * MS));
+    assert_int_equal(breaker_at(g, NOW + 2 * S / 5), WEIR_BREAKER_OPEN);
+}
+
 /* Others that came later have ended: they do not wait for their turn. */
 TEST(test_G4_calls_that_others_overtake_hang)
 {

@@ -477,7 +477,7 @@ struct weir_guard_options {
 };
 /* Joins the guard of that name if it has the same options, with defaults filled in.  WEIR_EXISTS:
  * it has others, and the error names the part; weir_guard_change changes it.  NULL or all zeros:
- * 1024 permits and nothing else, which may do to measure.  (Rules want a bound in writing.) */
+ * 1024 permits and nothing else, enough to measure.  (Rules want a bound in writing.) */
 WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                                const struct weir_guard_options *options, struct weir_error *error);
 /* Changes the options for all processes.  Permits that are out stay out; a breaker or controller

@@ -423,8 +423,8 @@ static weir_time until_one(const struct weir__fleet_key *k, const struct weir__f
 }
 
 /* Where a unit takes two paces or longer to come, the pause after an account's last units ends with
- * the next: who was told that time at another node would find this one closed.  Where units come
- * faster, a node would draw each by itself. */
+ * the next: an ask that was told that time at another node would find this one closed.  Where units
+ * come faster, a node would draw each by itself. */
 static weir_time next_draw(struct weir__fleet *f, const struct weir__fleet_key *k,
                            const struct weir__drawn *drawn, weir_time now)
 {

@@ -60,8 +60,8 @@ static void undo(struct weir__fleet *f, struct weir__fleet_wait *w, weir_time no
             weir__fleet_pay_back(f, w->items[i].key, w->items[i].cost, now);
 }
 
-/* It was refused elsewhere: so do those that are still to come.  Not if it could not wait for them:
- * it may come again, and would never pass where the way is longer than that. */
+/* Units still to come for an ask that was refused elsewhere go back too.  Not if it could not wait
+ * for them: it may come again, and would never pass where the way is longer than that. */
 static void expect_none(struct weir__fleet_wait *w)
 {
     for (size_t i = 0; i < w->n; i++)

@@ -6,7 +6,7 @@
 
 #include "wire/text.h"
 
-/* Whether this error is of weir serve, which was taken for a Redis. */
+/* Whether this error comes from a weir serve that was taken for a Redis. */
 bool weir__redis_is_weir(struct weir__text why);
 /* What the `why` of an answer (ask.h) tells: "does not answer", "answers with an error", or
  * "is a weir serve, and no Redis". */

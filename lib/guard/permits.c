@@ -258,7 +258,7 @@ static bool is_waiting_in_order(const struct sweep *s, weir_time began)
 struct late {
     struct weir__hanging all, hanging; /* the latter: without those that wait in order */
     int64_t permits, permits_hanging;
-    int64_t out; /* calls, late or not, but for those that wait for their clients */
+    int64_t out; /* calls, late or not, of this episode; but for those that idle */
 };
 
 static void add_late(struct weir__hanging *h, const struct weir__breaker *b, weir_time began)
@@ -275,17 +275,18 @@ static void note_late(const struct sweep *s, uint64_t word, struct late *late)
     uint64_t age = (((uint64_t)s->now >> WEIR__PERMIT_GRAIN) - (word >> 43)) & WEIR__PERMIT_TIMES;
     weir_time began = s->now - (weir_time)(age << WEIR__PERMIT_GRAIN);
     uint8_t *probes = &late->hanging.probes[weir__permit_probe(word)];
+    bool older = began < weir__get(&b->at) && weir__get(&b->at) <= s->now;
 
     if (age > (uint64_t)(s->lease >> WEIR__PERMIT_GRAIN) + 1)
         return; /* in the future: it idles, or the clock has stepped back */
-    late->out++;
+    late->out += !older;
     if (age <= (uint64_t)(s->plan->breaker.slow >> WEIR__PERMIT_GRAIN) + 1)
         return;
     if (weir__permit_probe(word) != 0) {
         *probes = (uint8_t)(*probes + (*probes < UINT8_MAX));
         return;
     }
-    if (began < weir__get(&b->at) && weir__get(&b->at) <= s->now)
+    if (older)
         return; /* an older episode's; unless the clock has stepped back */
     add_late(&late->all, b, began);
     late->permits += weir__permit_weight(word);

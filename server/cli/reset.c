@@ -57,12 +57,14 @@ static void show(struct weir__ask_server *r)
                one ? o->rule : "no rule", one ? " does not apply" : " applies");
     else if (print_names(d, "rules"))
         puts(": usage and bans of this request's keys forgotten");
+    else /* other rules have come meanwhile, or the server is of an older version */
+        weir__show(d, "", "{reset#rule}: usage and bans of this request's keys forgotten\n");
     if (weir__document_text(d, "still_banned.0") == NULL)
         return;
     printf("still banned by ");
     print_names(d, "still_banned");
-    puts(", which does not apply to this request: name the attributes that it looks at (weir "
-         "explain), or weir bans --lift");
+    puts(", not applied to this request: name the attributes that are looked at (weir explain), or "
+         "weir bans --lift");
 }
 
 static int ask(const struct weir__call *call, struct weir__ask_server *r)

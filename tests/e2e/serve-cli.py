@@ -346,8 +346,8 @@ def test_S6_reset(weir):
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
         cli(0, "bans", "--add", "--rule", "login", "--for", "1h", "192.0.2.7")
         assert cli(0, "reset", "ip=192.0.2.7").endswith(
-            "still banned by login, which does not apply to this request: name the attributes that "
-            "it looks at (weir explain), or weir bans --lift\n")
+            "still banned by login, not applied to this request: name the attributes that are looked "
+            "at (weir explain), or weir bans --lift\n")
         cli(0, "reset", *LOGIN)
         assert "still banned" not in cli(0, "reset", "ip=192.0.2.7")
         cli.fails("missing: NAME=VALUE...; usage: weir reset", "reset")

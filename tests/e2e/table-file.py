@@ -138,7 +138,7 @@ def test_owner_and_group_of_a_new_table(weir):
 
 
 def test_whose_table_it_is(weir):
-    """Who may not open it reads whom to ask."""
+    """A user that may not open it reads whom to ask."""
     if os.geteuid() != 0:
         print("skipped: only root can become somebody else")
         return

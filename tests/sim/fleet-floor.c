@@ -506,7 +506,7 @@ TEST(test_one_who_always_comes_when_told_is_hardly_ever_refused_again)
     }
 }
 
-TEST(test_who_asks_for_single_units_and_comes_when_told_passes_at_any_node)
+TEST(test_asks_for_single_units_that_come_when_told_pass_at_any_node)
 {
     static const char *const limits[] = { "gcra 100/1s burst 3", "token-bucket 5/1s",
                                           "gcra 10/1s burst 3", "leaky-bucket 10/1s burst 5" };

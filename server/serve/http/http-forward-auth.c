@@ -244,7 +244,8 @@ static void describe_itself(struct forwarded *f, struct weir__text peer)
     ADD(f, "method", f->call->request->method);
     ADD(f, "uri", f->call->request->path);
     ADD(f, "host", f->host);
-    for (size_t i = 0; i < f->call->request->n_headers; i++)
+    bool matters = is_used(f, "ip") || is_used(f, "uri");
+    for (size_t i = 0; i < f->call->request->n_headers && matters; i++)
         if (f->kinds[i] < HOST) {
             doubt(f, WEIR__PROXY_NOT_TRUSTED, told_names[f->kinds[i]].name);
             break;

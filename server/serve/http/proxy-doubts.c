@@ -2,7 +2,8 @@
  * once.
  *
  * The peers that were told about are never forgotten, so that the lines are bounded by their number
- * and nobody can fill a log by them.
+ * and nobody can fill a log by them.  Each kind has peers of its own: strangers can only be those
+ * that are not trusted.
  */
 #include "server/serve/http/proxy-doubts.h"
 
@@ -14,11 +15,10 @@
 
 struct weir__proxy_doubts {
     pthread_mutex_t mutex;
-    size_t n;
-    struct {
-        char peer[sizeof(((struct weir__conn *)0)->peer)];
-        unsigned told; /* a bit for each kind */
-    } peers[WEIR__PROXY_DOUBTS];
+    struct peers {
+        size_t n;
+        char peers[WEIR__PROXY_DOUBTS][sizeof(((struct weir__conn *)0)->peer)];
+    } kinds[WEIR__PROXY_KINDS];
 };
 
 struct weir__proxy_doubts *weir__proxy_doubts_create(void)
@@ -39,21 +39,16 @@ void weir__proxy_doubts_destroy(struct weir__proxy_doubts *d)
 }
 
 /* Whether this is to be told now; *last: no more peers are, after this one.  With the mutex. */
-static bool is_new(struct weir__proxy_doubts *d, const char *peer, unsigned bit, bool *last)
+static bool is_new(struct peers *told, const char *peer, bool *last)
 {
-    size_t i = 0;
-
-    while (i < d->n && strcmp(d->peers[i].peer, peer) != 0)
-        i++;
-    if (i == WEIR__PROXY_DOUBTS)
+    for (size_t i = 0; i < told->n; i++)
+        if (strcmp(told->peers[i], peer) == 0)
+            return false;
+    if (told->n == WEIR__PROXY_DOUBTS)
         return false;
-    if (i == d->n) {
-        snprintf(d->peers[i].peer, sizeof(d->peers[i].peer), "%s", peer);
-        *last = ++d->n == WEIR__PROXY_DOUBTS;
-    }
-    bool told = d->peers[i].told & bit;
-    d->peers[i].told |= bit;
-    return !told;
+    snprintf(told->peers[told->n], sizeof(told->peers[0]), "%s", peer);
+    *last = ++told->n == WEIR__PROXY_DOUBTS;
+    return true;
 }
 
 static void tell(const char *peer, enum weir__proxy_doubt kind, const char *header, bool last)
@@ -84,7 +79,7 @@ void weir__proxy_doubt(struct weir__conn *conn, enum weir__proxy_doubt kind, con
     if (d == NULL)
         return;
     pthread_mutex_lock(&d->mutex);
-    bool now = is_new(d, peer, 1U << kind, &last);
+    bool now = is_new(&d->kinds[kind], peer, &last);
     pthread_mutex_unlock(&d->mutex);
     if (now)
         tell(peer, kind, header, last);

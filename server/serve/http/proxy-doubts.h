@@ -8,10 +8,11 @@
 enum weir__proxy_doubt {
     WEIR__PROXY_NOT_TRUSTED, /* it describes another's request and is not in trusted-proxies */
     WEIR__PROXY_NO_CLIENT,   /* rules look at ip, and it does not say whose request it is */
-    WEIR__PROXY_NO_URI       /* rules look at uri, and it does not say what is asked for */
+    WEIR__PROXY_NO_URI,      /* rules look at uri, and it does not say what is asked for */
+    WEIR__PROXY_KINDS
 };
 
-#define WEIR__PROXY_DOUBTS 16 /* peers that are told about */
+#define WEIR__PROXY_DOUBTS 16 /* peers of each kind that are told about */
 
 struct weir__proxy_doubts;
 

@@ -62,7 +62,7 @@ static void make_not_due(struct weir__conn *conn)
 
 void weir__loop_serve_due(struct weir__loop *loop)
 {
-    while (loop->due) { /* who has a turn now is due when libuv tells of a write: not here */
+    while (loop->due) { /* a turn that is had now makes it due when libuv tells of a write */
         struct weir__conn *conn = loop->due;
         make_not_due(conn);
         conn->had_turn = false;
@@ -571,5 +571,6 @@ void weir__conn_drain(struct weir__conn *conn)
     if (weir__pass_on(conn) != WEIR__PASS_NEVER)
         return;
     conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));
+    conn->lingers |= conn->held; /* what it says until it is answered may stay unread */
     close_if_ended(conn);
 }

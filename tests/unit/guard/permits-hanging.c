@@ -233,6 +233,28 @@ TEST(test_G4_a_queue_that_nobody_can_work_off_hangs)
     assert_int_equal(breaker_at(g, NOW + 2 * S / 5), WEIR_BREAKER_OPEN);
 }
 
+/* Callers of an older episode that have vanished are no queue. */
+TEST(test_G4_what_was_lost_before_is_no_queue)
+{
+    struct weir_breaker_options slow = { .slow = S / 5, .slow_percent = 50, .open_for = S };
+    struct weir_permit p[140];
+
+    A_GUARD(g, .max = 300, .lease = 600 * S, .breaker = slow);
+    for (int i = 0; i < 120; i++)
+        assert_true(enter_at(g, NOW, &p[i]));
+    assert_int_equal(breaker_at(g, NOW + S), WEIR_BREAKER_OPEN);
+    weir_time now = NOW + 4 * S;
+    for (int i = 0; i < 20; i++)
+        work(g, now + i * S / 50, MS, WEIR_SUCCEEDED);
+    now += 2 * S;
+    assert_int_equal(breaker_at(g, now), WEIR_BREAKER_CLOSED);
+    for (int i = 120; i < 140; i++)
+        assert_true(enter_at(g, now, &p[i]));
+    for (int i = 0; i < 13; i++)
+        assert_true(weir_exit(g, &p[120 + i], WEIR_SUCCEEDED, now + (i + 1) * 20 * MS));
+    assert_int_equal(breaker_at(g, now + 370 * MS), WEIR_BREAKER_CLOSED);
+}
+
 /* Others that came later have ended: they do not wait for their turn. */
 TEST(test_G4_calls_that_others_overtake_hang)
 {

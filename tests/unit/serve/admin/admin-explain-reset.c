@@ -25,8 +25,8 @@ TEST_WITH(test_S6_reset, start, stop)
     bad("WEIR.RESET per-ip ip", 400, "has no value");
 }
 
-/* A ban may be of a rule that applies to other requests of the same key: it stays, and whoever
- * wanted it gone has to know. */
+/* A ban may be of a rule that applies to other requests of the same key: it stays, and the
+ * operator has to know. */
 TEST_WITH(test_S6_reset_names_the_bans_that_stay, start, stop)
 {
     good("WEIR.BAN login ann 1h");

@@ -367,6 +367,9 @@ TEST_WITH(test_R14_lines_about_proxies_are_bounded, begin, end)
     assert_has(text, "198.51.100.16 sends x-forwarded-for and is not in trusted-proxies: it is not "
                      "believed, and all its clients count as one (no other peers are told about: "
                      "see weir_proxy_doubts_total)\n");
+    complaints_begin(&said); /* one that is trusted is told about all the same */
+    asks_from(w, "10.0.0.2", "X-Original-URI: /\r\n");
+    assert_has(complaints_end(&said), "10.0.0.2 asks /v1/auth without x-forwarded-for");
     weir__proxy_doubts_destroy(w->server.proxy_doubts);
 }
 
@@ -385,6 +388,7 @@ TEST_WITH(test_R14_what_no_rule_looks_at_is_not_missed, begin, end)
         WEIR_OK);
     complaints_begin(&said);
     asks_from(w, "10.0.0.2", "X-App: a\r\n");
+    asks_from(w, "198.51.100.1", "X-App: a\r\nX-Forwarded-For: 192.0.2.1\r\n");
     assert_string_equal(complaints_end(&said), "");
     weir__proxy_doubts_destroy(w->server.proxy_doubts);
 }

@@ -35,6 +35,7 @@ struct found {
     bool answers;
     char why[160]; /* it does not */
     char version[24];
+    char role[8];                            /* as in INFO; "": it does not tell */
     char decides[16];                        /* what decides there: module, redis-cell or scripts */
     int64_t clock, margin;                   /* its clock is ahead by this many ns, give or take */
     int64_t pings, bins[BINS], total, worst; /* bin i: up to 2^i microseconds */
@@ -132,9 +133,9 @@ static bool read_line(struct weir__text text, const char *name, char *out, size_
     return true;
 }
 
-/* A server without HELLO says it in INFO.  Valkey's redis_version is that of a Redis which it is
+/* A server without HELLO says both in INFO.  Valkey's redis_version is that of a Redis which it is
  * compatible with. */
-static void find_version(struct look *l, struct found *f)
+static void find_version_and_role(struct look *l, struct found *f)
 {
     const char *rest;
 
@@ -143,6 +144,8 @@ static void find_version(struct look *l, struct found *f)
     struct weir__text text = head_of(l, &rest).text;
     if (!read_line(text, "valkey_version:", f->version, sizeof(f->version)))
         read_line(text, "redis_version:", f->version, sizeof(f->version));
+    if (ask(l, f->info.node, (const char *[]){ "INFO", "replication", NULL }))
+        read_line(head_of(l, &rest).text, "role:", f->role, sizeof(f->role));
 }
 
 static const char *version_of(const struct found *f)
@@ -195,7 +198,7 @@ static void find_node(struct look *l, struct found *f)
         memcpy(f->why, l->asker.why, sizeof(f->why));
         return;
     }
-    find_version(l, f);
+    find_version_and_role(l, f);
     if (!f->info.sentinel) {
         find_decider(l, f);
         find_clock(l, f);
@@ -232,15 +235,16 @@ static const char *mode_name(const struct look *l)
     return names[weir__redis_client_mode(l->asker.client)];
 }
 
-/* Of several servers without a map each tells its own. */
+/* Servers without a map tell their own, by HELLO or INFO. */
 static const char *role_of(const struct look *l, const struct found *f)
 {
-    bool told = weir__redis_client_mode(l->asker.client) != WEIR__REDIS_MODE_SINGLE || f->answers;
+    bool told = weir__redis_client_mode(l->asker.client) != WEIR__REDIS_MODE_SINGLE ||
+                f->info.facts.version[0] || f->role[0];
 
-    return f->info.sentinel  ? "sentinel"
-           : f->info.replica ? "replica"
-           : told            ? "master"
-                             : "unknown";
+    return f->info.sentinel                                   ? "sentinel"
+           : f->info.replica || strcmp(f->role, "slave") == 0 ? "replica"
+           : told                                             ? "master"
+                                                              : "unknown";
 }
 
 static void show_bins(const struct found *f)

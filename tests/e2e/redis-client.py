@@ -47,6 +47,14 @@ def test_D1_status(program):
             assert node["role"] == "master" and node["decides_by"] == "scripts", said
             assert node["pings"] == 5 and sum(node["up_to_2^i_us"]) == 5, said
             assert abs(node["clock_ahead_ns"]) < 10**9 + node["clock_margin_ns"], said
+        with Redis(None, "--replicaof", "127.0.0.1 %d" % r.port) as replica:
+            for rest in ("", "?protocol=2"):
+                node, = status(url(replica, rest=rest))[0]["nodes"]
+                assert node["role"] == "replica", (rest, node)
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "-info")
+        for rest, role in (("", "master"), ("?protocol=2", "unknown")):
+            node, = status(url(r, "ann:pw@", rest=rest))[0]["nodes"]
+            assert node["role"] == role, (rest, node)
         said, code = status(url(r, rest=",127.0.0.1:1"))  # nobody is there, whose role is not known
         assert code == 1 and [n["role"] for n in said["nodes"]] == ["master", "unknown"], said
     said, code = status(url(r))

@@ -60,7 +60,8 @@ enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir
                                     weir_time *took)
 {
     ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
-    ngx_http_request_t *asked = ruled->renewal != NULL ? ruled->renewal : r;
+    ngx_http_request_t *asked =
+        ruled->renewal != NULL && upstream_time(r, ruled) < 0 ? ruled->renewal : r;
     weir_time time = upstream_time(asked, ruled);
     ngx_uint_t said = time < 0 ? 0 : upstream_status(asked, ruled);
 

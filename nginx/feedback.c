@@ -60,8 +60,10 @@ enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir
                                     weir_time *took)
 {
     ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
-    weir_time time = upstream_time(r, ruled);
-    ngx_uint_t said = time < 0 ? 0 : upstream_status(r, ruled);
+    ngx_http_request_t *asked =
+        ruled->renewal != NULL && upstream_time(r, ruled) < 0 ? ruled->renewal : r;
+    weir_time time = upstream_time(asked, ruled);
+    ngx_uint_t said = time < 0 ? 0 : upstream_status(asked, ruled);
 
     *took = time < 0 ? 0 : time;
     if (said > 0)
@@ -138,11 +140,23 @@ static void watch_upstream(ngx_http_upstream_t *u, struct ngx_weir_ruled *ruled)
     u->finalize_request = end_upstream;
 }
 
+/* proxy_cache_background_update: a part of the request asks its upstream, and the client has the
+ * stale page meanwhile.  Mirrors are in the background too, but they have places of their own. */
+static bool is_renewal(const ngx_http_request_t *r)
+{
+    const ngx_http_upstream_t *u = r->upstream, *own = r->main->upstream;
+
+    return r->background && u != NULL && own != NULL && u->conf == own->conf;
+}
+
 static ngx_int_t note_answer(ngx_http_request_t *r)
 {
-    struct ngx_weir_ctx *ctx = r == r->main ? ngx_weir_ctx_find(r) : NULL;
+    bool renews = is_renewal(r);
+    struct ngx_weir_ctx *ctx = renews || r == r->main ? ngx_weir_ctx_find(r) : NULL;
 
-    if (ctx != NULL && ctx->ruled != NULL && ctx->ruled->held != NULL) {
+    if (renews && ctx != NULL && ctx->ruled != NULL)
+        ctx->ruled->renewal = r;
+    else if (ctx != NULL && ctx->ruled != NULL && ctx->ruled->held != NULL) {
         weir_time now = weir_table_now(ctx->table);
         ctx->ruled->answered = true;
         watch_upstream(r->upstream, ctx->ruled);

@@ -140,6 +140,43 @@ def test_N5_what_the_cache_still_has_hides_nothing(module):
         assert (found["breaker"], found["failed"]) == ("open", 3), found
 
 
+def renew(nginx, backend, answer):
+    """The client has the old page before the backend is asked for a new one."""
+    data = b""
+    while b"Cache: STALE" not in data:  # it is fresh for a second
+        time.sleep(0.05)
+        ask, data = nginx.send("/"), b""
+        while not data.endswith(b"page"):
+            data += ask.socket.recv(65536)
+    connection = backend.accept()
+    connection.sendall(answer)
+    connection.close()
+    ask.answer()  # it ends when both are done
+
+
+def test_N5_what_the_cache_renews_behind_its_answer_hides_nothing(module):
+    """But what a mirror gets is no news of the upstream."""
+    http = HTTP + "proxy_cache_path cache keys_zone=pages:1m;"
+    server = """location / { proxy_pass http://unix:{folder}/backend; proxy_cache pages;
+                             proxy_cache_valid 200 1s; proxy_cache_key page;
+                             proxy_cache_use_stale updating; proxy_cache_background_update on;
+                             add_header Cache $upstream_cache_status;
+                             error_page 502 /other.html; mirror /mirror; }
+                location = /other.html { }
+                location = /mirror { proxy_pass http://unix:/none; }""" + STATUS
+    page = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npage"
+    failure = b"HTTP/1.0 500 No\r\nContent-Length: 0\r\n\r\n"
+    with nginx_with(module, ERRORS, http, server) as nginx, Backend(nginx) as backend:
+        assert exchange(nginx, backend, page).body == b"page"
+        renew(nginx, backend, page)
+        assert guard_of(nginx)["failed"] == 0
+        for answer in [b"", failure, failure]:
+            assert guard_of(nginx)["breaker"] == "closed"
+            renew(nginx, backend, answer)
+        found = guard_of(nginx)
+        assert (found["breaker"], found["failed"]) == ("open", 3), found
+
+
 def test_N5_an_answer_that_breaks_off_is_an_error(module):
     server = "location / { proxy_pass http://unix:{folder}/backend; }"
     half = b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nhalf"

@@ -50,7 +50,7 @@ static int open_account(const struct weir_plan *plan, struct opened *o, weir_tim
     o->found = weir__account_open(plan, &o->head, o->state, o->before.bytes, o->before.len, now);
     if (o->found == WEIR__ACCOUNT_FOREIGN)
         return weir__fail(error, WEIR_INVALID,
-                          "the key holds something other than a limit's state");
+                          "Redis: the key holds something other than a limit's state");
     return WEIR_OK;
 }
 
@@ -93,15 +93,15 @@ static int open_reading(struct weir__account_call *call, const char *at, struct 
     r->demand_before =
         weir__account_has_demand(call) ? next_text(&at, &foreign) : (struct weir__text){ "", 0 };
     if (!weir__demand_read(&r->demand, r->demand_before.bytes, r->demand_before.len))
-        return weir__fail(error, WEIR_INVALID, "the key of demand holds something else");
+        return weir__fail(error, WEIR_INVALID, "Redis: the key of demand holds something else");
     struct weir__text stored =
         call->id.len > 0 ? next_text(&at, &foreign) : (struct weir__text){ "", 0 };
     if (foreign)
-        return weir__fail(error, WEIR_INVALID, "a key holds an empty string");
+        return weir__fail(error, WEIR_INVALID, "Redis: a key holds an empty string");
     call->repeated = stored.len > 0;
     return !call->repeated || is_repeat(call, r, stored)
                ? WEIR_OK
-               : weir__fail(error, WEIR_INVALID, "the id belongs to another ask");
+               : weir__fail(error, WEIR_INVALID, "Redis: the id belongs to another ask");
 }
 
 /* The ask was granted before. */

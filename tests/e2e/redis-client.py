@@ -100,6 +100,10 @@ def test_D1_take_peek_give(program):
         r.ok("RPUSH", "weir:{list:ann}", 1)
         said, code = run("take", "--limit", "3/1h", "--name", "list")
         assert code == 2 and "WRONGTYPE" in said and "answer" not in said, said
+        for value in ("5", ""):  # somebody's counter
+            r.ok("SET", "weir:{counter:ann}", value)
+            said, code = run("take", "--limit", "3/1h", "--name", "counter")
+            assert code == 2 and " holds " in said and "answer" not in said, said
         assert weir("take", "--redis", "", "--limit", "3/1h", "bob", WEIR_REDIS=url(r))[1] == 0
         assert r("EXISTS", "weir:{n:ann}", "weir:{token-bucket 3/1h:bob}") == 2
         said, code = run("take", "--limit", "sliding-log 100000/1h")

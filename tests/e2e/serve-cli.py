@@ -566,28 +566,15 @@ def test_S6_top_live(weir):
     with Server(weir, rules=RULES) as server:
         cli = Cli(weir, server)
         cli.env["TERM"] = "xterm"
-        try:
-            terminal, inner = pty.openpty()
-        except OSError as problem:
-            print("skipped: no terminal to be had here: %s" % problem)
+        seen = watched(cli, weir, 80)
+        if seen is None:
             return
-        process = subprocess.Popen([weir, "top", "--every", "10ms"], env=cli.env, stdin=inner,
-                                   stdout=inner, stderr=inner)
-        os.close(inner)
-        seen = b""
-        while seen.count(b"q ends") < 3:
-            seen += os.read(terminal, 65536)
-        os.write(terminal, b"q")
-        while not seen.endswith(b"\033[?1049l"):
-            seen += os.read(terminal, 65536)
-        assert process.wait(timeout=60) == 0
-        os.close(terminal)
         assert seen.startswith(b"\033[?1049h") and b"login" in seen, seen[:500]
         assert b"\033[31m" not in seen, seen[:500]  # NO_COLOR
 
 
 def watched(cli, weir, columns):
-    """The lines of a frame of weir top in a terminal that is so wide; None without terminals."""
+    """What weir top writes to a terminal of this width until q is pressed; None without one."""
     try:
         terminal, inner = pty.openpty()
     except OSError as problem:
@@ -597,13 +584,17 @@ def watched(cli, weir, columns):
                                stdout=inner, stderr=inner)
     os.close(inner)
     seen = b""
-    while seen.count(b"q ends") < 2:
+    while seen.count(b"q ends") < 3:
         seen += os.read(terminal, 65536)
     os.write(terminal, b"q")
     while not seen.endswith(b"\033[?1049l"):
         seen += os.read(terminal, 65536)
     assert process.wait(timeout=60) == 0
     os.close(terminal)
+    return seen
+
+
+def frame_of(seen):
     frame = re.sub(r"\033\[[0-9;?]*\w", "", seen.decode().split("\033[H")[1])
     return frame.replace("\r", "").split("\n")
 
@@ -620,9 +611,10 @@ def test_S6_top_in_a_narrow_terminal(weir):
         write(server.rules, "nonsense")
         assert isinstance(client("WEIR.RULES.RELOAD"), Error)
         for columns in 50, 64, 79, 80:
-            lines = watched(cli, weir, columns)
-            if lines is None:
+            seen = watched(cli, weir, columns)
+            if seen is None:
                 return
+            lines = frame_of(seen)
             assert max(map(len, lines)) <= columns, (columns, lines)
             text = "\n".join(lines)
             for needed in ["a-long-", "REFUSED/S", "bans 0", "connections", "192.0.2.200",

@@ -24,8 +24,8 @@ int weir__shared_open(struct weir__shared *f, const char *command,
 {
     const char *fleet = o->fleet ? o->fleet : "default";
 
-    *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of(WEIR__CENTRE_RULES) };
-    if (!weir__centre_is_name(fleet))
+    *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of(WEIR__VERSIONS_RULES) };
+    if (!weir__fleet_is_name(fleet))
         return weir__complain(command, "names of fleets are letters, digits, '.', '_' and '-'");
     return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);
 }
@@ -45,34 +45,35 @@ static int complain_of(const struct weir__shared *f)
 }
 
 int weir__shared_ask(struct weir__shared *f, const struct weir__text *words, size_t n,
-                     struct weir__centre_list *out)
+                     struct weir__versions_list *out)
 {
     struct weir__redis_script script;
     struct weir__redis_ask ask;
     struct weir__text why;
 
-    weir__centre_ask(f->fleet, f->document, words, n, &script, &ask);
+    weir__versions_ask(f->fleet, f->document, words, n, &script, &ask);
     bool answered = weir__asker_ask(&f->asker, &ask);
     weir__redis_ask_free(&ask);
     if (!answered)
         return complain_of(f);
-    if (weir__centre_list(out, f->asker.reply.bytes, &why))
+    if (weir__versions_list(out, f->asker.reply.bytes, &why))
         return WEIR__GO_ON;
     return weir__complain(f->asker.command, "Redis%s: %.*s",
                           weir__redis_is_weir(why) ? " is a weir serve, and no Redis" : "",
                           (int)why.len, why.bytes);
 }
 
-int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__centre_version *out)
+int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__version *out)
 {
-    struct weir__centre_list list;
+    struct weir__versions_list list;
     char number[24];
 
-    *out = (struct weir__centre_version){ .number = 0 };
+    *out = (struct weir__version){ .number = 0 };
     snprintf(number, sizeof(number), "%" PRId64, version);
     int code = weir__shared_ask(
-        f, (struct weir__text[]){ WEIR__CENTRE_TEXT("get"), WEIR__CENTRE_TEXT(number) }, 2, &list);
-    if (code == WEIR__GO_ON && !weir__centre_version(&list, out))
+        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("get"), WEIR__VERSIONS_TEXT(number) }, 2,
+        &list);
+    if (code == WEIR__GO_ON && !weir__version(&list, out))
         return weir__complain(f->asker.command, "Redis: a reply that makes no sense");
     return code;
 }
@@ -81,15 +82,15 @@ int weir__shared_get(struct weir__shared *f, int64_t version, struct weir__centr
 
 int weir__shared_status(struct weir__shared *f, struct weir_fleet_status *out)
 {
-    struct weir__centre_list list = { 0 };
-    int code = weir__shared_ask(f, &WEIR__CENTRE_TEXT("list"), 1, &list);
+    struct weir__versions_list list = { 0 };
+    int code = weir__shared_ask(f, &WEIR__VERSIONS_TEXT("list"), 1, &list);
 
     if (code == WEIR__GO_ON) {
-        weir__centre_status_versions(out, &list);
-        code = weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list);
+        weir__fleet_status_versions(out, &list);
+        code = weir__shared_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list);
     }
     if (code == WEIR__GO_ON)
-        weir__centre_status_nodes(out, &list);
+        weir__fleet_status_nodes(out, &list);
     return code;
 }
 
@@ -134,7 +135,7 @@ static void name_author(char *out, size_t size)
     snprintf(out, size, "%s@%s", user ? user : number, host);
 }
 
-static int say_result(const struct weir__shared *f, const struct weir__centre_edit *e, bool done,
+static int say_result(const struct weir__shared *f, const struct weir__versions_edit *e, bool done,
                       int64_t version)
 {
     if (done) {
@@ -168,19 +169,19 @@ static int say_result(const struct weir__shared *f, const struct weir__centre_ed
     return WEIR__EXIT_NO;
 }
 
-int weir__shared_put(struct weir__shared *f, struct weir__centre_edit *e)
+int weir__shared_put(struct weir__shared *f, struct weir__versions_edit *e)
 {
-    char author[WEIR__CENTRE_AUTHOR];
-    struct weir__centre_put put;
-    struct weir__centre_list list;
+    char author[WEIR__VERSIONS_AUTHOR];
+    struct weir__versions_put put;
+    struct weir__versions_list list;
 
     name_author(author, sizeof(author));
     e->author = author;
-    if (!weir__centre_put(&put, e))
+    if (!weir__versions_put(&put, e))
         return weir__complain(f->asker.command, "no random numbers");
-    int code = weir__shared_ask(f, put.words, WEIR__CENTRE_PUT_WORDS, &list);
+    int code = weir__shared_ask(f, put.words, WEIR__VERSIONS_PUT_WORDS, &list);
     if (code != WEIR__GO_ON)
         return code;
-    bool done = weir__centre_number(&list) == 1;
-    return say_result(f, e, done, weir__centre_number(&list));
+    bool done = weir__versions_number(&list) == 1;
+    return say_result(f, e, done, weir__versions_number(&list));
 }

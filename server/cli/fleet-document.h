@@ -31,11 +31,11 @@ void weir__shared_close(struct weir__shared *fleet);
 /* Asks rules-versions.lua; *out is good until the next ask.  Returns WEIR__GO_ON, or an exit code
  * after a complaint. */
 int weir__shared_ask(struct weir__shared *fleet, const struct weir__text *words, size_t n,
-                     struct weir__centre_list *out);
+                     struct weir__versions_list *out);
 
 /* 0: the newest, -1: the one for all nodes.  WEIR__GO_ON and a number of 0: there is none.  Its
  * texts are good until the next ask. */
-int weir__shared_get(struct weir__shared *fleet, int64_t version, struct weir__centre_version *out);
+int weir__shared_get(struct weir__shared *fleet, int64_t version, struct weir__version *out);
 
 int weir__shared_status(struct weir__shared *fleet, struct weir_fleet_status *out);
 /* Says that there are none, and what to do if nodes still run some.  Returns the exit code. */
@@ -45,6 +45,6 @@ void weir__shared_say_none(FILE *to, const struct weir__shared *fleet,
                            const struct weir_fleet_status *status);
 
 /* By this user of this host.  Says what came of it, and returns the exit code. */
-int weir__shared_put(struct weir__shared *fleet, struct weir__centre_edit *edit);
+int weir__shared_put(struct weir__shared *fleet, struct weir__versions_edit *edit);
 
 #endif

@@ -35,8 +35,7 @@ static const struct weir__option rows[] = {
 
 /* ---------------------------------------------------------- the first line ---- */
 
-static void print_head(FILE *out, const struct weir__shared *f,
-                       const struct weir__centre_version *v)
+static void print_head(FILE *out, const struct weir__shared *f, const struct weir__version *v)
 {
     fprintf(out, "# weir fleet: %.*s, version %" PRId64 ", edit %" PRId64 "\n",
             (int)f->document.len, (const char *)f->document.bytes, v->number, v->edit);
@@ -51,7 +50,7 @@ static int64_t number_behind(const char *line, const char *word)
 }
 
 /* Takes it off the text; its numbers are -1 if there is none. */
-static void take_head(struct weir__text *text, struct weir__centre_edit *edit)
+static void take_head(struct weir__text *text, struct weir__versions_edit *edit)
 {
     static const char mark[] = "# weir fleet: ";
     const char *end = memchr(text->bytes, '\n', text->len);
@@ -84,7 +83,7 @@ static struct weir__draft *check(const char *name, struct weir__text text)
 
 static char *read_file(const struct weir__shared *f, const char *path, struct weir__text *out)
 {
-    char *bytes = weir__file_read(path, WEIR__CENTRE_TEXT_MAX, &out->len);
+    char *bytes = weir__file_read(path, WEIR__VERSIONS_TEXT_MAX, &out->len);
 
     out->bytes = bytes;
     if (!bytes)
@@ -113,7 +112,7 @@ static int no_version(struct weir__shared *f, int64_t version)
 
 static int get(struct weir__shared *f, const struct weir__call *call)
 {
-    struct weir__centre_version v;
+    struct weir__version v;
     int64_t version = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &version))
@@ -131,11 +130,11 @@ static int get(struct weir__shared *f, const struct weir__call *call)
 /* A version that no node tries would come to all of them untried. */
 static int find_stage(struct weir__shared *f, const char *stage)
 {
-    struct weir__centre_list list;
-    char names[WEIR__CENTRE_NAMES];
-    int code = stage ? weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list) : WEIR__GO_ON;
+    struct weir__versions_list list;
+    char names[WEIR__NODE_REPORT_NAMES];
+    int code = stage ? weir__shared_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list) : WEIR__GO_ON;
 
-    if (!stage || code != WEIR__GO_ON || weir__centre_follows(&list, stage, names))
+    if (!stage || code != WEIR__GO_ON || weir__node_report_follows(&list, stage, names))
         return code;
     weir__complain(f->asker.command,
                    "--stage: no node %s follows the fleet's rules, and was heard in the last "
@@ -170,7 +169,7 @@ static int set(struct weir__shared *f, const struct weir__call *call)
         return weir__command_wrong(call->self, "set which file?");
     if (!bytes)
         return WEIR__EXIT_WRONG;
-    struct weir__centre_edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
+    struct weir__versions_edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
     take_head(&text, &edit);
     edit.text = text;
     if (o->base >= 0) { /* by hand: whatever it was made by */
@@ -195,14 +194,14 @@ static int set(struct weir__shared *f, const struct weir__call *call)
 static void doubt_trial(struct weir__shared *f, int64_t version)
 {
     struct weir_fleet_status s;
-    struct weir__centre_list list;
-    struct weir__centre_report r;
+    struct weir__versions_list list;
+    struct weir__node_report r;
 
     if (weir__shared_status(f, &s) != WEIR__GO_ON || !*s.stage || s.newest != version ||
-        weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list) != WEIR__GO_ON)
+        weir__shared_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list) != WEIR__GO_ON)
         return;
-    weir__centre_number(&list);
-    while (weir__centre_next_report(&list, &r))
+    weir__versions_number(&list);
+    while (weir__node_report_next(&list, &r))
         if (r.runs == version && r.node.len == strlen(s.stage) &&
             memcmp(r.node.bytes, s.stage, r.node.len) == 0)
             return;
@@ -214,8 +213,8 @@ static void doubt_trial(struct weir__shared *f, int64_t version)
 
 static int publish(struct weir__shared *f, const struct weir__call *call)
 {
-    struct weir__centre_version v;
-    struct weir__centre_list list;
+    struct weir__version v;
+    struct weir__versions_list list;
     char base[24];
     int64_t wanted = 0;
 
@@ -229,17 +228,18 @@ static int publish(struct weir__shared *f, const struct weir__call *call)
     snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
     doubt_trial(f, wanted ? wanted : v.number);
     code = weir__shared_ask(
-        f, (struct weir__text[]){ WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(base) }, 2, &list);
+        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(base) }, 2,
+        &list);
     if (code != WEIR__GO_ON)
         return code;
-    int64_t result = weir__centre_number(&list);
-    if (result == WEIR__CENTRE_REFUSED)
+    int64_t result = weir__versions_number(&list);
+    if (result == WEIR__VERSIONS_REFUSED)
         weir__complain(f->asker.command,
                        "the stage has refused version %" PRId64 ": weir fleet nodes says why",
-                       weir__centre_number(&list));
+                       weir__versions_number(&list));
     else if (result != 1)
         weir__complain(f->asker.command, "the newest version is %" PRId64,
-                       weir__centre_number(&list));
+                       weir__versions_number(&list));
     if (result != 1)
         return WEIR__EXIT_NO;
     printf("version %s is for all nodes\n", base);
@@ -270,7 +270,7 @@ static int compare(struct weir__text old, struct weir__text new, const char *nam
 /* The newest version, and what a file or an older version would make of it. */
 static int diff(struct weir__shared *f, const struct weir__call *call)
 {
-    struct weir__centre_version v;
+    struct weir__version v;
     struct weir__text other;
     int64_t older = 0;
 
@@ -296,7 +296,7 @@ static int diff(struct weir__shared *f, const struct weir__call *call)
         code = bytes ? WEIR__GO_ON : WEIR__EXIT_WRONG;
     }
     if (code == WEIR__GO_ON) {
-        take_head(&other, &(struct weir__centre_edit){ 0 });
+        take_head(&other, &(struct weir__versions_edit){ 0 });
         code = compare(old, other, is_version ? "the newest" : call->words[1]);
     }
     free(bytes);

@@ -30,10 +30,10 @@ static const struct weir__option note_rows[] = {
     { 0 },
 };
 
-static int ask(struct weir__shared *f, const char *verb, struct weir__centre_list *out)
+static int ask(struct weir__shared *f, const char *verb, struct weir__versions_list *out)
 {
-    *out = (struct weir__centre_list){ 0 };
-    return weir__shared_ask(f, &WEIR__CENTRE_TEXT(verb), 1, out);
+    *out = (struct weir__versions_list){ 0 };
+    return weir__shared_ask(f, &WEIR__VERSIONS_TEXT(verb), 1, out);
 }
 
 static void put_text(struct weir__text text)
@@ -43,7 +43,7 @@ static void put_text(struct weir__text text)
 
 /* --------------------------------------------------------------- history ---- */
 
-static void show_version(const struct weir__centre_version *v, int64_t all)
+static void show_version(const struct weir__version *v, int64_t all)
 {
     char when[WEIR__HUMAN];
 
@@ -64,21 +64,21 @@ static int run_history(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_version v;
+    struct weir__versions_list list;
+    struct weir__version v;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = ask(&f, "list", &list);
     if (code == WEIR__GO_ON) {
-        bool none = weir__centre_number(&list) == 0;
+        bool none = weir__versions_number(&list) == 0;
         if (none && !o->common.json)
             printf("the fleet '%s' has no rules yet, or Redis has lost them: weir fleet status\n",
                    (const char *)f.fleet.bytes);
-        weir__centre_text(&list);
-        int64_t all = weir__centre_number(&list);
+        weir__versions_text(&list);
+        int64_t all = weir__versions_number(&list);
         weir__buffer_open(&json, NULL, '[');
-        while (weir__centre_next_version(&list, &v))
+        while (weir__versions_next(&list, &v))
             if (o->common.json)
                 weir__fleet_version_json(&json, &v);
             else
@@ -114,8 +114,8 @@ static bool same_text(struct weir__text a, struct weir__text b)
 /* A version that is the text of an older one stands for that: what came between the two was rolled
  * back, and is not gone back to.  A version of a stage was never in force on all nodes: back from
  * it is what they run. */
-static int find_older(struct weir__shared *f, const struct weir__centre_version *newest,
-                      struct weir__centre_version *old)
+static int find_older(struct weir__shared *f, const struct weir__version *newest,
+                      struct weir__version *old)
 {
     int64_t at = newest->origin ? newest->origin : newest->number;
     int code = weir__shared_get(f, -1, old);
@@ -123,7 +123,7 @@ static int find_older(struct weir__shared *f, const struct weir__centre_version 
     if (code != WEIR__GO_ON || (old->number > 0 && old->number != newest->number))
         return code;
     do {
-        *old = (struct weir__centre_version){ .number = 0 };
+        *old = (struct weir__version){ .number = 0 };
         if (at == 1)
             return code;
         code = weir__shared_get(f, at - 1, old);
@@ -136,7 +136,7 @@ static int find_older(struct weir__shared *f, const struct weir__centre_version 
 }
 
 static int find_version(struct weir__shared *f, const struct weir__call *call, int64_t to,
-                        const struct weir__centre_version *newest, struct weir__centre_version *old)
+                        const struct weir__version *newest, struct weir__version *old)
 {
     int code = to ? weir__shared_get(f, to, old) : find_older(f, newest, old);
 
@@ -157,7 +157,7 @@ static int find_version(struct weir__shared *f, const struct weir__call *call, i
 }
 
 /* The next answer takes the place of a text. */
-static bool keep_text(struct weir__centre_version *v, char **copy)
+static bool keep_text(struct weir__version *v, char **copy)
 {
     *copy = malloc(v->text.len + 1);
     if (*copy && v->text.len > 0)
@@ -169,7 +169,7 @@ static bool keep_text(struct weir__centre_version *v, char **copy)
 static int roll_back(struct weir__shared *f, const struct weir__call *call, int64_t to)
 {
     const struct options *o = call->options;
-    struct weir__centre_version newest, old;
+    struct weir__version newest, old;
     char *newest_text = NULL, *old_text = NULL;
     int code = weir__shared_get(f, 0, &newest);
 
@@ -183,12 +183,12 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
         code = weir__complain(call->self->name, "no memory");
     if (code == WEIR__GO_ON)
         code = weir__shared_put(
-            f, &(struct weir__centre_edit){ .base = newest.number,
-                                            .base_edit = newest.edit,
-                                            .origin = old.origin ? old.origin : old.number,
-                                            .note = o->note,
-                                            .stage = "",
-                                            .text = old.text });
+            f, &(struct weir__versions_edit){ .base = newest.number,
+                                              .base_edit = newest.edit,
+                                              .origin = old.origin ? old.origin : old.number,
+                                              .note = o->note,
+                                              .stage = "",
+                                              .text = old.text });
     free(newest_text);
     free(old_text);
     return code;
@@ -229,7 +229,7 @@ const struct weir__command weir__cmd_fleet_rollback = {
 
 /* ----------------------------------------------------------------- nodes ---- */
 
-static void show_member(const struct weir__centre_report *r)
+static void show_member(const struct weir__node_report *r)
 {
     if (r->part < 0)
         printf(", AWAY");
@@ -239,11 +239,11 @@ static void show_member(const struct weir__centre_report *r)
         printf(", TWO HOSTS have this name");
 }
 
-static void show_report(const struct weir__centre_report *r, int64_t now)
+static void show_report(const struct weir__node_report *r, int64_t now)
 {
     char age[WEIR__DURATION];
 
-    weir__human_duration(age, weir__centre_age(r, now));
+    weir__human_duration(age, weir__node_report_age(r, now));
     put_text(r->node);
     if (r->time_us > 0)
         printf("  version %" PRId64 ", heard %s ago", r->runs, age);
@@ -262,25 +262,26 @@ static int run_nodes(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__shared f;
     struct weir__buffer json = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_report r;
+    struct weir__versions_list list;
+    struct weir__node_report r;
     bool wrong = false;
     int code = weir__shared_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = ask(&f, "nodes", &list);
     if (code == WEIR__GO_ON) {
-        int64_t now = weir__centre_number(&list);
+        int64_t now = weir__versions_number(&list);
         weir__buffer_open(&json, NULL, '[');
         wrong = list.left == 0;
         if (wrong && !o->common.json)
             printf("the fleet '%s' has no nodes\n", (const char *)f.fleet.bytes);
-        while (weir__centre_next_report(&list, &r)) {
+        while (weir__node_report_next(&list, &r)) {
             if (o->common.json)
                 weir__fleet_report_json(&json, &r, now);
             else
                 show_report(&r, now);
-            wrong = wrong || r.shares_name || (r.refused > 0 && !weir__centre_is_silent(&r, now));
+            wrong =
+                wrong || r.shares_name || (r.refused > 0 && !weir__node_report_is_silent(&r, now));
         }
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);

@@ -11,29 +11,29 @@
 #include "server/base/human-numbers.h"
 #include "server/base/options.h"
 #include "server/base/safe-text.h"
-#include "server/cli/fleet-document.h"
+#include "server/cli/fleet-rules.h"
 #include "server/describe/fleet-json.h"
 #include "wire/decimal.h"
 
 struct options {
-    struct weir__shared_options common;
+    struct weir__fleet_rules_options common;
     const char *note;
 };
 
 static const struct weir__option rows[] = {
-    WEIR__SHARED_ROWS(struct options),
+    WEIR__FLEET_RULES_ROWS(struct options),
     { 0 },
 };
 static const struct weir__option note_rows[] = {
-    WEIR__SHARED_ROWS(struct options),
+    WEIR__FLEET_RULES_ROWS(struct options),
     WEIR__TEXT("note", 'n', note, "TEXT", "why, for the history"),
     { 0 },
 };
 
-static int ask(struct weir__shared *f, const char *verb, struct weir__versions_list *out)
+static int ask(struct weir__fleet_rules *f, const char *verb, struct weir__versions_list *out)
 {
     *out = (struct weir__versions_list){ 0 };
-    return weir__shared_ask(f, &WEIR__VERSIONS_TEXT(verb), 1, out);
+    return weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT(verb), 1, out);
 }
 
 static void put_text(struct weir__text text)
@@ -62,11 +62,11 @@ static void show_version(const struct weir__version *v, int64_t all)
 static int run_history(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     struct weir__buffer json = { 0 };
     struct weir__versions_list list;
     struct weir__version v;
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = ask(&f, "list", &list);
@@ -87,7 +87,7 @@ static int run_history(const struct weir__call *call)
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
         code = code == WEIR__EXIT_OK && none ? WEIR__EXIT_NO : code;
     }
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 
@@ -114,11 +114,11 @@ static bool same_text(struct weir__text a, struct weir__text b)
 /* A version that is the text of an older one stands for that: what came between the two was rolled
  * back, and is not gone back to.  A version of a stage was never in force on all nodes: back from
  * it is what they run. */
-static int find_older(struct weir__shared *f, const struct weir__version *newest,
+static int find_older(struct weir__fleet_rules *f, const struct weir__version *newest,
                       struct weir__version *old)
 {
     int64_t at = newest->origin ? newest->origin : newest->number;
-    int code = weir__shared_get(f, -1, old);
+    int code = weir__fleet_rules_get(f, -1, old);
 
     if (code != WEIR__GO_ON || (old->number > 0 && old->number != newest->number))
         return code;
@@ -126,7 +126,7 @@ static int find_older(struct weir__shared *f, const struct weir__version *newest
         *old = (struct weir__version){ .number = 0 };
         if (at == 1)
             return code;
-        code = weir__shared_get(f, at - 1, old);
+        code = weir__fleet_rules_get(f, at - 1, old);
         if (code == WEIR__GO_ON && old->origin) /* which may be forgotten: this text is the same */
             at = old->origin;
         else
@@ -135,10 +135,10 @@ static int find_older(struct weir__shared *f, const struct weir__version *newest
     return code;
 }
 
-static int find_version(struct weir__shared *f, const struct weir__call *call, int64_t to,
+static int find_version(struct weir__fleet_rules *f, const struct weir__call *call, int64_t to,
                         const struct weir__version *newest, struct weir__version *old)
 {
-    int code = to ? weir__shared_get(f, to, old) : find_older(f, newest, old);
+    int code = to ? weir__fleet_rules_get(f, to, old) : find_older(f, newest, old);
 
     if (code != WEIR__GO_ON || old->number > 0)
         return code;
@@ -166,15 +166,15 @@ static bool keep_text(struct weir__version *v, char **copy)
     return *copy != NULL;
 }
 
-static int roll_back(struct weir__shared *f, const struct weir__call *call, int64_t to)
+static int roll_back(struct weir__fleet_rules *f, const struct weir__call *call, int64_t to)
 {
     const struct options *o = call->options;
     struct weir__version newest, old;
     char *newest_text = NULL, *old_text = NULL;
-    int code = weir__shared_get(f, 0, &newest);
+    int code = weir__fleet_rules_get(f, 0, &newest);
 
     if (code == WEIR__GO_ON && newest.number == 0)
-        return weir__shared_no_rules(f);
+        return weir__fleet_rules_missing(f);
     if (code == WEIR__GO_ON && !keep_text(&newest, &newest_text))
         code = weir__complain(call->self->name, "no memory");
     if (code == WEIR__GO_ON)
@@ -182,7 +182,7 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
     if (code == WEIR__GO_ON && !keep_text(&old, &old_text))
         code = weir__complain(call->self->name, "no memory");
     if (code == WEIR__GO_ON)
-        code = weir__shared_put(
+        code = weir__fleet_rules_put(
             f, &(struct weir__versions_edit){ .base = newest.number,
                                               .base_edit = newest.edit,
                                               .origin = old.origin ? old.origin : old.number,
@@ -197,15 +197,15 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
 static int run_rollback(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     int64_t to = 0;
 
     if (call->n > 0 && (!weir__count_parse(call->words[0], strlen(call->words[0]), &to) || to < 1))
         return weir__command_wrong(call->self, "a version is a number from 1 on");
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
     if (code == WEIR__GO_ON)
         code = roll_back(&f, call, to);
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 
@@ -260,12 +260,12 @@ static void show_report(const struct weir__node_report *r, int64_t now)
 static int run_nodes(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     struct weir__buffer json = { 0 };
     struct weir__versions_list list;
     struct weir__node_report r;
     bool wrong = false;
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = ask(&f, "nodes", &list);
@@ -287,7 +287,7 @@ static int run_nodes(const struct weir__call *call)
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
         code = code == WEIR__EXIT_OK && wrong ? WEIR__EXIT_NO : code;
     }
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 
@@ -332,14 +332,14 @@ static bool is_nobody(const struct weir_fleet_status *d)
     return d->newest == 0 && d->nodes + d->own + d->silent == 0;
 }
 
-static void show_status(const struct weir__shared *f, const struct weir_fleet_status *d)
+static void show_status(const struct weir__fleet_rules *f, const struct weir_fleet_status *d)
 {
     char own[WEIR__HUMAN];
 
     if (d->newest > 0)
         show_versions(d);
     else
-        weir__shared_say_none(stdout, f, d);
+        weir__fleet_rules_say_why_none(stdout, f, d);
     if (is_nobody(d))
         printf(", and no nodes");
     if (d->own > 0)
@@ -356,13 +356,13 @@ static void show_status(const struct weir__shared *f, const struct weir_fleet_st
 static int run_status(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     struct weir__buffer json = { 0 };
     struct weir_fleet_status status;
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
-        code = weir__shared_status(&f, &status);
+        code = weir__fleet_rules_status(&f, &status);
     if (code == WEIR__GO_ON) {
         weir__buffer_open(&json, NULL, '{');
         if (o->common.json)
@@ -376,7 +376,7 @@ static int run_status(const struct weir__call *call)
                    ? WEIR__EXIT_NO
                    : code;
     }
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 

@@ -64,6 +64,11 @@ extern "C" {
 #define WEIR_API
 #endif
 
+/* A program and the library are of one version.  Before 1.0 any version may add members to a struct
+ * that programs have in their own memory (options, struct weir_visit), and no struct tells its
+ * size: one compiled with an older header hands in too little.  So compile again when the header
+ * changes.  The source lasts longer: a member that is new means, when 0, what was so before; name
+ * members when you fill a struct, and begin it with zeros. */
 #define WEIR_VERSION        "0.1.0"
 #define WEIR_VERSION_NUMBER 100          /* major * 10000 + minor * 100 + patch */
 WEIR_API const char *weir_version(void); /* of the library that is running */

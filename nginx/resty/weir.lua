@@ -124,6 +124,7 @@ struct weir_permit {
     uint32_t seat;
     weir_time since;
 };
+const char *weir_version(void);
 int weir_table_create(struct weir_table **out, const struct weir_table_options *options,
                       struct weir_error *error);
 void weir_table_destroy(struct weir_table *table);
@@ -147,6 +148,7 @@ int64_t weir_guard_key_in_flight(struct weir_guard *guard, struct weir_key key);
 ]]
 ffi.cdef(declarations)
 
+local VERSION = "0.1.0" -- of the library whose structs these are; a test compares it too
 local NAME_MAX = 63
 local LIMITERS = 4096 -- an object of `count` may have a limit of its own for each customer
 local TEND_EVERY = 10 -- seconds
@@ -193,6 +195,10 @@ function _M.init(options)
         error("resty.weir: init needs a table: a file, as in /run/nginx-lua.weir", 2)
     end
     _M.library = ffi.load(options.library or "libweir.so.0")
+    local found = ffi.string(_M.library.weir_version())
+    if found ~= VERSION then
+        error("resty.weir: the library is Weir " .. found .. ", and resty/weir is of " .. VERSION, 2)
+    end
     o.path, o.keys, o.mode = path, options.keys or 0, options.mode or 0
     o.limiters = options.limiters or LIMITERS
     if _M.library.weir_table_create(out, o, problem) ~= 0 then

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """declarations.py SOURCE_ROOT -- what nginx/resty/weir.lua declares for LuaJIT is what the public
-header declares: the same members, values and arguments, in the same order."""
+header declares: the same members, values and arguments, in the same order, of the same version."""
 import os
 import re
 import sys
@@ -30,11 +30,14 @@ def main(root):
     with open(os.path.join(root, "include/weir.h")) as file:
         header = file.read()
     with open(os.path.join(root, "nginx/resty/weir.lua")) as file:
-        lua = re.search(r"local declarations = \[\[\n(.*?)\]\]", file.read(), re.S).group(1)
+        script = file.read()
+    lua = re.search(r"local declarations = \[\[\n(.*?)\]\]", script, re.S).group(1)
     constants = dict(re.findall(r"^#define (WEIR_\w+) +(\d+)\b", header, re.M))
     public = set(split(plain(header, constants)))
     ours = split(plain(lua, {}))
     wrong = [each for each in ours if each not in public]
+    if re.search(r'WEIR_VERSION +(".*?")', header).group(1) not in script:
+        wrong.append("VERSION")
     for each in wrong:
         print("nginx/resty/weir.lua: not as in weir.h: " + each)
     print("%d passed, %d failed" % (len(ours) - len(wrong), len(wrong)))

@@ -142,18 +142,19 @@ static void step_member(int n, struct weir__member_event event)
 }
 
 /* Rules that are fetched are applied at once. */
-static void step_follower(int n, struct weir__centre_event event)
+static void step_follower(int n, struct weir__follower_event event)
 {
-    struct weir__centre_do what = weir__centre_step(&t.of[n].follower, &event, t.now);
+    struct weir__follower_do what = weir__follower_step(&t.of[n].follower, &event, t.now);
 
-    if (what.verb == WEIR__CENTRE_APPLY)
-        what = weir__centre_step(
-            &t.of[n].follower, &(struct weir__centre_event){ .kind = WEIR__CENTRE_APPLIED }, t.now);
-    if (what.verb == WEIR__CENTRE_NOTHING)
+    if (what.verb == WEIR__FOLLOWER_APPLY)
+        what = weir__follower_step(&t.of[n].follower,
+                                   &(struct weir__follower_event){ .kind = WEIR__FOLLOWER_APPLIED },
+                                   t.now);
+    if (what.verb == WEIR__FOLLOWER_NOTHING)
         at(t.of[n].follower.due, POLL_DUE, n, NULL, none);
     else
         at(t.now + TRIP, POLL_ARRIVES, n, NULL,
-           (struct weir__edition){ what.verb == WEIR__CENTRE_FETCH, 0 });
+           (struct weir__edition){ what.verb == WEIR__FOLLOWER_FETCH, 0 });
 }
 
 /* One after another. */
@@ -207,16 +208,16 @@ static void happen_to(const struct agenda_item *e)
                                                              .learning = e->words[3] != 0 } });
         break;
     case POLL_DUE:
-        step_follower(e->node, (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME });
+        step_follower(e->node, (struct weir__follower_event){ .kind = WEIR__FOLLOWER_TIME });
         break;
     case POLL_ARRIVES:
         poll_arrives(e->node, e->words[0] != 0);
         break;
     default:
-        step_follower(e->node,
-                      (struct weir__centre_event){ .kind = e->words[1] < 0 ? WEIR__CENTRE_FETCHED
-                                                                           : WEIR__CENTRE_POLLED,
-                                                   .of = { e->words[0], 1 } });
+        step_follower(e->node, (struct weir__follower_event){ .kind = e->words[1] < 0
+                                                                          ? WEIR__FOLLOWER_FETCHED
+                                                                          : WEIR__FOLLOWER_POLLED,
+                                                              .of = { e->words[0], 1 } });
         break;
     }
 }
@@ -243,7 +244,7 @@ static void begin_fleet(int nodes)
         t.of[n].member =
             (struct weir__member){ .beat = WEIR__MEMBER_BEAT, .weight = 1, .want = WEIR__PART_ONE };
         at(between(0, WEIR__MEMBER_BEAT), BEAT_DUE, n, NULL, none);
-        at(between(0, WEIR__CENTRE_EVERY), POLL_DUE, n, NULL, none);
+        at(between(0, WEIR__FOLLOWER_EVERY), POLL_DUE, n, NULL, none);
     }
 }
 

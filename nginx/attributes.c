@@ -1,4 +1,4 @@
-/* attributes.c -- a request as the rules see it.
+/* attributes.c -- a request as the rules see it: where its attributes come from, and what they are.
  *
  * Headers, cookies and arguments are read here and not by nginx's variables.  Those take the first
  * of several and, for arguments and cookies, any case; a backend takes another, and a client that
@@ -6,6 +6,164 @@
  * arguments are decoded, and a request that has two different values for one name which the rules
  * look at is a bad one. */
 #include "module.h"
+
+static bool is_named(const ngx_str_t *name, const ngx_str_t *other)
+{
+    return name->len == other->len && ngx_memcmp(name->data, other->data, name->len) == 0;
+}
+
+/* -------------------------------------------------------- weir_attribute ---- */
+
+static struct ngx_weir_given *find_given(const ngx_array_t *given, const ngx_str_t *name)
+{
+    struct ngx_weir_given *all = given == NULL ? NULL : given->elts;
+
+    for (ngx_uint_t i = 0; all != NULL && i < given->nelts; i++)
+        if (is_named(&all[i].name, name))
+            return &all[i];
+    return NULL;
+}
+
+/* weir_attribute NAME VALUE */
+char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data)
+{
+    struct ngx_weir_conf *conf = ngx_weir_conf_of(cf->cycle);
+    struct ngx_weir_loc *loc = data;
+    ngx_str_t *words = cf->args->elts, *name = ngx_array_push(&conf->attributes);
+
+    (void)command;
+    if (find_given(loc->given, &words[1]) != NULL)
+        return "is duplicate";
+    if (loc->given == NULL)
+        loc->given = ngx_array_create(cf->pool, 2, sizeof(struct ngx_weir_given));
+    struct ngx_weir_given *given = loc->given == NULL ? NULL : ngx_array_push(loc->given);
+    if (given == NULL || name == NULL)
+        return NGX_CONF_ERROR;
+    *name = given->name = words[1];
+    ngx_memzero(&given->value, sizeof(given->value));
+    ngx_http_compile_complex_value_t compile = { .cf = cf,
+                                                 .value = &words[2],
+                                                 .complex_value = &given->value };
+    return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+/* What is around it, for names that it does not give itself. */
+static ngx_int_t inherit(ngx_conf_t *cf, const ngx_array_t *from, ngx_array_t **into)
+{
+    const struct ngx_weir_given *outer = from == NULL ? NULL : from->elts;
+    ngx_array_t *own = *into;
+
+    *into = ngx_array_create(cf->pool, 4, sizeof(*outer));
+    if (*into == NULL)
+        return NGX_ERROR;
+    for (ngx_uint_t i = 0; own != NULL && i < own->nelts; i++) {
+        struct ngx_weir_given *place = ngx_array_push(*into);
+        if (place == NULL)
+            return NGX_ERROR;
+        *place = ((struct ngx_weir_given *)own->elts)[i];
+    }
+    for (ngx_uint_t i = 0; outer != NULL && i < from->nelts; i++) {
+        if (find_given(own, &outer[i].name) != NULL)
+            continue;
+        struct ngx_weir_given *place = ngx_array_push(*into);
+        if (place == NULL)
+            return NGX_ERROR;
+        *place = outer[i];
+    }
+    return NGX_OK;
+}
+
+ngx_int_t ngx_weir_attributes_merge(ngx_conf_t *cf, const struct ngx_weir_loc *from,
+                                    struct ngx_weir_loc *into)
+{
+    const struct ngx_weir_rules *rules = ngx_weir_conf_of(cf->cycle)->rules;
+
+    if (rules == NULL || (from->given == NULL && into->given == NULL))
+        return NGX_OK;
+    if (inherit(cf, from->given, &into->given) != NGX_OK)
+        return NGX_ERROR;
+    into->values = ngx_pcalloc(cf->pool, (rules->sources.nelts + 1) * sizeof(*into->values));
+    if (into->values == NULL)
+        return NGX_ERROR;
+    const struct ngx_weir_source *sources = rules->sources.elts;
+    for (ngx_uint_t i = 0; i < rules->sources.nelts; i++) {
+        struct ngx_weir_given *given = find_given(into->given, &sources[i].name);
+        into->values[i] = given == NULL ? NULL : &given->value;
+    }
+    return NGX_OK;
+}
+
+/* -------------------------------------------------- where they come from ---- */
+
+/* Attributes that nginx knows by itself; those with a dot are followed by a name. */
+static const struct {
+    const char *name;
+    enum ngx_weir_place kind;
+    ngx_str_t variable;
+} known[] = {
+    { "ip", NGX_WEIR_VARIABLE, ngx_string("remote_addr") },
+    { "uri", NGX_WEIR_VARIABLE, ngx_string("request_uri") },
+    { "method", NGX_WEIR_VARIABLE, ngx_string("request_method") },
+    { "host", NGX_WEIR_VARIABLE, ngx_string("host") },
+    { "scheme", NGX_WEIR_VARIABLE, ngx_string("scheme") },
+    { "user", NGX_WEIR_VARIABLE, ngx_string("remote_user") },
+    { "server", NGX_WEIR_VARIABLE, ngx_string("server_name") },
+    { "header.", NGX_WEIR_HEADER, ngx_null_string },
+    { "cookie.", NGX_WEIR_COOKIE, ngx_null_string },
+    { "arg.", NGX_WEIR_ARGUMENT, ngx_null_string },
+};
+
+/* False: nginx does not know it. */
+static bool find_known(ngx_conf_t *cf, struct ngx_weir_source *source)
+{
+    const char *name = (const char *)source->name.data;
+
+    for (ngx_uint_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        size_t len = ngx_strlen(known[i].name);
+        ngx_str_t variable = known[i].variable;
+        if (ngx_strncmp(name, known[i].name, len) != 0 || (variable.len > 0 && name[len] != '\0'))
+            continue;
+        source->kind = known[i].kind;
+        source->rest = (ngx_str_t){ source->name.len - len, source->name.data + len };
+        source->variable = variable.len > 0 ? ngx_http_get_variable_index(cf, &variable) : -1;
+        return true;
+    }
+    return false;
+}
+
+/* Somewhere: elsewhere the rules that need it do not apply. */
+static bool is_given(const struct ngx_weir_conf *conf, const struct ngx_weir_source *source)
+{
+    const ngx_str_t *names = conf->attributes.elts;
+
+    for (ngx_uint_t i = 0; i < conf->attributes.nelts; i++)
+        if (is_named(&names[i], &source->name))
+            return true;
+    return false;
+}
+
+void ngx_weir_attributes_resolve(ngx_conf_t *cf, const struct ngx_weir_conf *conf)
+{
+    static const ngx_str_t user = ngx_string("user");
+    struct ngx_weir_source *sources = conf->rules->sources.elts;
+
+    for (ngx_uint_t i = 0; i < conf->rules->sources.nelts; i++) {
+        sources[i].variable = -1;
+        bool found = find_known(cf, &sources[i]), given = is_given(conf, &sources[i]);
+        if (found && !given && is_named(&sources[i].name, &user))
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "weir: rules in \"%V\" look at \"user\", which the client chooses: "
+                          "no password has been checked yet, so with another name each time it "
+                          "has another key; \"weir_attribute user $remote_user;\" if that is meant",
+                          &conf->rules->path);
+        if (!found && !given)
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "weir: rules in \"%V\" look at \"%V\", which nginx does not know: rules "
+                          "that need it never apply, and where a key has a default for it, as in "
+                          "{%V|none}, all clients share that; see weir_attribute",
+                          &conf->rules->path, &sources[i].name, &sources[i].name);
+    }
+}
 
 /* The one value of a name, while all that are there are gone through. */
 struct found {
@@ -30,11 +188,6 @@ static void find(struct found *f, const ngx_str_t *value)
     f->twice |= f->value.len > 0 && (f->value.len != value->len ||
                                      ngx_memcmp(f->value.data, value->data, value->len) != 0);
     f->value = f->value.len > 0 ? f->value : *value;
-}
-
-static bool is_named(const ngx_str_t *name, const ngx_str_t *other)
-{
-    return name->len == other->len && ngx_memcmp(name->data, other->data, name->len) == 0;
 }
 
 /* ---------------------------------------------------------------- headers ---- */

@@ -15,7 +15,9 @@
  *     leases.c   permits that requests hold: renewed while they last
  *     wait.c     requests that wait, for their turn or in the queue of a guard
  *     fleet.c    weir_fleet: units of the fleet, for rules across it
- *     rules.c    weir_rules: a rule file, and where a request's attributes come from
+ *     rules.c    weir_rules: a rule file
+ *     attributes.c
+ *                weir_attribute; where a request's attributes come from, and what they are
  *     check.c    a request and the rules
  *     feedback.c how its upstreams did, for guards
  *     answer.c   headers and refusals
@@ -146,11 +148,7 @@ void ngx_weir_counts_share(void);
 
 /* rules.c */
 char *ngx_weir_rules_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
-struct ngx_weir_loc;
-char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
-ngx_int_t ngx_weir_attributes_merge(ngx_conf_t *cf, const struct ngx_weir_loc *from,
-                                    struct ngx_weir_loc *into);
-/* When all of http has been read: finds the variables. */
+/* When all of http has been read: warns, and has the attributes found. */
 ngx_int_t ngx_weir_rules_resolve(ngx_conf_t *cf);
 /* Adds the room that they need. */
 void ngx_weir_rules_size(const struct ngx_weir_rules *rules, struct weir_table_options *o);
@@ -268,7 +266,13 @@ void ngx_weir_hold(struct ngx_weir_held *h, ngx_http_request_t *r); /* it is ren
 void ngx_weir_hold_look(struct ngx_weir_held *h, weir_time now); /* does it wait for its client? */
 ngx_int_t ngx_weir_held_start(ngx_cycle_t *cycle, struct weir_table *table); /* in a worker */
 
-/* attributes.c.  NGX_OK, or a status. */
+/* attributes.c */
+char *ngx_weir_attribute_set(ngx_conf_t *cf, ngx_command_t *command, void *data);
+ngx_int_t ngx_weir_attributes_merge(ngx_conf_t *cf, const struct ngx_weir_loc *from,
+                                    struct ngx_weir_loc *into);
+/* Where each comes from that the rules look at; warns of those that nobody gives. */
+void ngx_weir_attributes_resolve(ngx_conf_t *cf, const struct ngx_weir_conf *conf);
+/* NGX_OK, or a status. */
 ngx_int_t ngx_weir_describe(ngx_http_request_t *r, const struct ngx_weir_rules *rules,
                             struct weir_attr attrs[NGX_WEIR_ATTRIBUTES_MAX], size_t *n);
 

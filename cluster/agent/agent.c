@@ -219,7 +219,7 @@ static void name_node(char node[WEIR__MEMBER_ID_MAX + 1], const struct weir_tabl
 
 int weir_fleet_options_check(const struct weir_fleet_options *o, struct weir_error *error)
 {
-    if ((o->name && !weir__centre_is_name(o->name)) || (o->node && !weir__centre_is_name(o->node)))
+    if ((o->name && !weir__fleet_is_name(o->name)) || (o->node && !weir__fleet_is_name(o->node)))
         return weir__fail(error, WEIR_INVALID,
                           "names of fleets and nodes are 1 to 64 letters, digits, '.', '_', '-'");
     if (o->weight < 0 || o->weight > WEIR__WEIGHT_MAX)

@@ -277,7 +277,7 @@ void weir__follow_fetched(struct weir_fleet *fleet, struct weir__text text,
  * is no copy, or no good one; after an event, writes them again if the copy is old. */
 void weir__rules_copy_write(struct weir_fleet *fleet);
 bool weir__rules_copy_read(struct weir_fleet *fleet);
-void weir__rules_copy_keep(struct weir_fleet *fleet, const struct weir__centre_event *event);
+void weir__rules_copy_keep(struct weir_fleet *fleet, const struct weir__follower_event *event);
 
 /* limits-in-force.c -- follows the rules in force. */
 void weir__limits_turn(struct weir_fleet *fleet, weir_time now);

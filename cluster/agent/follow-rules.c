@@ -14,7 +14,7 @@
 #include "cluster/fleet/rules-versions-words.h"
 #include "wire/decimal.h"
 
-static const struct weir_key document = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };
+static const struct weir_key document = { WEIR__VERSIONS_RULES, sizeof(WEIR__VERSIONS_RULES) - 1 };
 
 struct ending {
     struct weir__redis_job job;
@@ -57,43 +57,43 @@ static void answered(struct weir__redis_ask *ask, const struct weir__redis_answe
 }
 
 /* The list that Redis answers; false: none. */
-static bool ask_centre(struct weir_fleet *f, struct call *call, const struct weir__text *words,
-                       size_t n, struct weir__centre_list *list)
+static bool ask_versions(struct weir_fleet *f, struct call *call, const struct weir__text *words,
+                         size_t n, struct weir__versions_list *list)
 {
     struct weir_key fleet = { f->name, strlen(f->name) };
     struct weir__text why;
 
-    weir__centre_ask(fleet, document, words, n, &call->script, &call->ask);
+    weir__versions_ask(fleet, document, words, n, &call->script, &call->ask);
     call->fleet = f;
     call->job.begin = begin;
-    call->ask.deadline = weir__redis_deadline(WEIR__CENTRE_ASK);
+    call->ask.deadline = weir__redis_deadline(WEIR__FOLLOWER_ASK);
     call->ask.done = answered;
     call->ask.context = call;
     weir__redis_thread_put(f->redis, &call->job);
     weir__redis_ready_wait(&call->ready);
     weir__redis_ask_free(&call->ask);
     return call->answered && !call->reply.failed &&
-           weir__centre_list(list, call->reply.bytes, &why);
+           weir__versions_list(list, call->reply.bytes, &why);
 }
 
-static struct weir__centre_event poll_centre(struct weir_fleet *f)
+static struct weir__follower_event poll_versions(struct weir_fleet *f)
 {
-    struct weir__centre_event event = { .kind = WEIR__CENTRE_FAILED };
+    struct weir__follower_event event = { .kind = WEIR__FOLLOWER_FAILED };
     const struct weir__follower *s = &f->follow.state;
     struct call call = { .answered = false };
-    struct weir__centre_list list;
+    struct weir__versions_list list;
     char runs[24], refused[24];
 
     snprintf(runs, sizeof(runs), "%" PRId64, s->runs.version);
     snprintf(refused, sizeof(refused), "%" PRId64, s->refused.version);
-    struct weir__text words[] = { WEIR__CENTRE_TEXT("poll"), WEIR__CENTRE_TEXT(f->node),
-                                  WEIR__CENTRE_TEXT(runs), WEIR__CENTRE_TEXT(refused),
-                                  WEIR__CENTRE_TEXT(s->why) };
-    if (ask_centre(f, &call, words, 5, &list) && list.left == 2) {
-        event.of.version = weir__centre_number(&list);
-        struct weir__text edit = weir__centre_text(&list);
+    struct weir__text words[] = { WEIR__VERSIONS_TEXT("poll"), WEIR__VERSIONS_TEXT(f->node),
+                                  WEIR__VERSIONS_TEXT(runs), WEIR__VERSIONS_TEXT(refused),
+                                  WEIR__VERSIONS_TEXT(s->why) };
+    if (ask_versions(f, &call, words, 5, &list) && list.left == 2) {
+        event.of.version = weir__versions_number(&list);
+        struct weir__text edit = weir__versions_text(&list);
         weir__count_parse(edit.bytes, edit.len, &event.of.edit);
-        event.kind = WEIR__CENTRE_POLLED;
+        event.kind = WEIR__FOLLOWER_POLLED;
     }
     weir__buffer_free(&call.reply);
     return event;
@@ -110,20 +110,20 @@ void weir__follow_fetched(struct weir_fleet *f, struct weir__text text,
     f->follow.fetched = *of;
 }
 
-static struct weir__centre_event fetch(struct weir_fleet *f, int64_t version)
+static struct weir__follower_event fetch(struct weir_fleet *f, int64_t version)
 {
-    struct weir__centre_event event = { .kind = WEIR__CENTRE_FAILED };
+    struct weir__follower_event event = { .kind = WEIR__FOLLOWER_FAILED };
     struct call call = { .answered = false };
-    struct weir__centre_list list;
-    struct weir__centre_version v;
+    struct weir__versions_list list;
+    struct weir__version v;
     char number[24];
 
     snprintf(number, sizeof(number), "%" PRId64, version);
-    struct weir__text words[] = { WEIR__CENTRE_TEXT("get"), WEIR__CENTRE_TEXT(number) };
-    if (ask_centre(f, &call, words, 2, &list) && weir__centre_version(&list, &v) && v.number > 0) {
+    struct weir__text words[] = { WEIR__VERSIONS_TEXT("get"), WEIR__VERSIONS_TEXT(number) };
+    if (ask_versions(f, &call, words, 2, &list) && weir__version(&list, &v) && v.number > 0) {
         event.of = (struct weir__edition){ v.number, v.edit };
         weir__follow_fetched(f, v.text, &event.of);
-        event.kind = f->follow.text.failed ? WEIR__CENTRE_FAILED : WEIR__CENTRE_FETCHED;
+        event.kind = f->follow.text.failed ? WEIR__FOLLOWER_FAILED : WEIR__FOLLOWER_FETCHED;
     }
     weir__buffer_free(&call.reply);
     return event;
@@ -156,9 +156,9 @@ static void note(struct weir_fleet *f)
     pthread_mutex_unlock(&f->mutex);
 }
 
-static struct weir__centre_event apply_fetched(struct weir_fleet *f, struct weir_error *error)
+static struct weir__follower_event apply_fetched(struct weir_fleet *f, struct weir_error *error)
 {
-    struct weir__centre_event event = { .kind = WEIR__CENTRE_APPLIED };
+    struct weir__follower_event event = { .kind = WEIR__FOLLOWER_APPLIED };
 
     *error = (struct weir_error){ .text = "" };
     if (apply(f, error) != WEIR_OK)
@@ -174,26 +174,26 @@ static bool is_ending(struct weir_fleet *f)
 static void *follow(void *context)
 {
     struct weir_fleet *f = context;
-    struct weir__centre_event event = { .kind = WEIR__CENTRE_TIME };
+    struct weir__follower_event event = { .kind = WEIR__FOLLOWER_TIME };
     struct weir_error error;
 
     begin_with_copy(f);
     while (!is_ending(f)) {
-        struct weir__centre_do what =
-            weir__centre_step(&f->follow.state, &event, weir__clock_monotonic());
-        if (event.kind == WEIR__CENTRE_APPLIED && !event.why)
+        struct weir__follower_do what =
+            weir__follower_step(&f->follow.state, &event, weir__clock_monotonic());
+        if (event.kind == WEIR__FOLLOWER_APPLIED && !event.why)
             weir__rules_copy_write(f);
         note(f);
-        if (what.verb == WEIR__CENTRE_NOTHING) {
+        if (what.verb == WEIR__FOLLOWER_NOTHING) {
             weir_time span = f->follow.state.due - weir__clock_monotonic();
             if (span > 0)
                 weir__clock_wait_word(&f->follow.ending, 0, span);
-            event = (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME };
+            event = (struct weir__follower_event){ .kind = WEIR__FOLLOWER_TIME };
             continue;
         }
-        event = what.verb == WEIR__CENTRE_POLL    ? poll_centre(f)
-                : what.verb == WEIR__CENTRE_FETCH ? fetch(f, what.version)
-                                                  : apply_fetched(f, &error);
+        event = what.verb == WEIR__FOLLOWER_POLL    ? poll_versions(f)
+                : what.verb == WEIR__FOLLOWER_FETCH ? fetch(f, what.version)
+                                                    : apply_fetched(f, &error);
         weir__rules_copy_keep(f, &event);
     }
     return NULL;

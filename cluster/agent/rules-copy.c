@@ -13,7 +13,8 @@
 
 #define COPY_EVERY (3600 * WEIR_SECOND)
 
-static const struct weir__text document = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };
+static const struct weir__text document = { WEIR__VERSIONS_RULES,
+                                            sizeof(WEIR__VERSIONS_RULES) - 1 };
 
 /* The file is the old copy or the new one, whenever the host dies.  If the copy cannot be written
  * there is none, until the next version.  Each process on the table first writes a file of its own,
@@ -49,11 +50,11 @@ bool weir__rules_copy_read(struct weir_fleet *f)
     struct weir__copy copy;
     size_t len = 0;
     char *bytes = NULL;
-    bool good =
-        f->follow.copy &&
-        weir__file_load(f->follow.copy, 2 * WEIR__CENTRE_TEXT_MAX, &bytes, &len, NULL) == WEIR_OK &&
-        weir__copy_read(&copy, document, (struct weir__text){ bytes, len }, weir__clock_real(),
-                        NULL) == WEIR_OK;
+    bool good = f->follow.copy &&
+                weir__file_load(f->follow.copy, 2 * WEIR__VERSIONS_TEXT_MAX, &bytes, &len, NULL) ==
+                    WEIR_OK &&
+                weir__copy_read(&copy, document, (struct weir__text){ bytes, len },
+                                weir__clock_real(), NULL) == WEIR_OK;
 
     if (good) {
         weir__follow_fetched(f, copy.text, &copy.of);
@@ -69,11 +70,11 @@ static bool is_same(const struct weir__edition *a, const struct weir__edition *b
 }
 
 /* The copy says when it was last known to be right. */
-void weir__rules_copy_keep(struct weir_fleet *f, const struct weir__centre_event *event)
+void weir__rules_copy_keep(struct weir_fleet *f, const struct weir__follower_event *event)
 {
     const struct weir__edition *runs = &f->follow.state.runs;
 
-    if (event->kind == WEIR__CENTRE_POLLED && runs->version > 0 && is_same(&event->of, runs) &&
+    if (event->kind == WEIR__FOLLOWER_POLLED && runs->version > 0 && is_same(&event->of, runs) &&
         is_same(&f->follow.fetched, runs) && weir__clock_real() - f->follow.copied > COPY_EVERY)
         weir__rules_copy_write(f);
 }

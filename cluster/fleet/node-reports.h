@@ -6,9 +6,9 @@
 #include "weir-fleet.h"
 
 /* A node that has not been heard for this long polls no more. */
-#define WEIR__CENTRE_SILENT (10 * WEIR_SECOND)
+#define WEIR__NODE_REPORT_SILENT (10 * WEIR_SECOND)
 
-struct weir__centre_report {
+struct weir__node_report {
     struct weir__text node, why;
     int64_t time_us; /* 0: its rules are its own, and it has never reported */
     int64_t runs, refused;
@@ -16,21 +16,21 @@ struct weir__centre_report {
     bool shares_name;     /* with another host */
 };
 /* Of `nodes`, behind the time; false: that was the last. */
-bool weir__centre_next_report(struct weir__centre_list *list, struct weir__centre_report *out);
+bool weir__node_report_next(struct weir__versions_list *list, struct weir__node_report *out);
 
 /* Since it has last reported.  A report from the future is from before Redis's clock was set back,
  * as a node that is there would have reported since: it is as old as it is ahead. */
-weir_time weir__centre_age(const struct weir__centre_report *report, int64_t now_us);
-bool weir__centre_is_silent(const struct weir__centre_report *report, int64_t now_us);
+weir_time weir__node_report_age(const struct weir__node_report *report, int64_t now_us);
+bool weir__node_report_is_silent(const struct weir__node_report *report, int64_t now_us);
 
 /* Of `list`, then of `nodes`. */
-void weir__centre_status_versions(struct weir_fleet_status *out, struct weir__centre_list *list);
-void weir__centre_status_nodes(struct weir_fleet_status *status, struct weir__centre_list *list);
+void weir__fleet_status_versions(struct weir_fleet_status *out, struct weir__versions_list *list);
+void weir__fleet_status_nodes(struct weir_fleet_status *status, struct weir__versions_list *list);
 
 /* Of `nodes`: whether one of this name follows the rules, and was heard lately.  `names` gets the
  * names of those that do, as many as fit. */
-#define WEIR__CENTRE_NAMES 160
-bool weir__centre_follows(struct weir__centre_list *list, const char *node,
-                          char names[WEIR__CENTRE_NAMES]);
+#define WEIR__NODE_REPORT_NAMES 160
+bool weir__node_report_follows(struct weir__versions_list *list, const char *node,
+                               char names[WEIR__NODE_REPORT_NAMES]);
 
 #endif

@@ -9,7 +9,8 @@
  * why it refused another, and does not try a refused one again.  When Redis is away it goes on with
  * what it runs; one that starts then begins with its copy, if that is whole and not too old.
  *
- * A change is on every node that reaches Redis within WEIR__CENTRE_EVERY and the time of two calls.
+ * A change is on every node that reaches Redis within WEIR__FOLLOWER_EVERY and the time of two
+ * calls.
  */
 #ifndef WEIR_CLUSTER_FLEET_RULES_FOLLOWER_H
 #define WEIR_CLUSTER_FLEET_RULES_FOLLOWER_H
@@ -18,11 +19,11 @@
 #include "wire/buffer.h"
 #include "wire/text.h"
 
-#define WEIR__CENTRE_RULES    "rules" /* the document that has the fleet's rules */
-#define WEIR__CENTRE_EVERY    (500 * WEIR_MILLISECOND)
-#define WEIR__CENTRE_ASK      WEIR_SECOND
-#define WEIR__CENTRE_TEXT_MAX ((size_t)4 << 20)
-#define WEIR__COPY_AGE_MAX    (7 * 24 * 3600 * WEIR_SECOND)
+#define WEIR__VERSIONS_RULES    "rules" /* the document that has the fleet's rules */
+#define WEIR__FOLLOWER_EVERY    (500 * WEIR_MILLISECOND)
+#define WEIR__FOLLOWER_ASK      WEIR_SECOND
+#define WEIR__VERSIONS_TEXT_MAX ((size_t)4 << 20)
+#define WEIR__COPY_AGE_MAX      (7 * 24 * 3600 * WEIR_SECOND)
 
 struct weir__follower {
     /* Versions: after a failover that has lost one, another may have its number */
@@ -32,35 +33,36 @@ struct weir__follower {
         refused,   /* the last that was refused, while it is the one meant for this node */
         wanted;    /* that is being fetched or applied */
     char why[160]; /* it was */
-    weir_time due; /* to come again, with WEIR__CENTRE_TIME */
+    weir_time due; /* to come again, with WEIR__FOLLOWER_TIME */
     bool busy;     /* something is under way */
 };
 
-struct weir__centre_event {
+struct weir__follower_event {
     enum {
-        WEIR__CENTRE_TIME,    /* it is due, or perhaps not */
-        WEIR__CENTRE_NEWS,    /* somebody has said that there is another version */
-        WEIR__CENTRE_POLLED,  /* `of` is meant for this node; zeros: there is none */
-        WEIR__CENTRE_FETCHED, /* the text of `of` is there */
-        WEIR__CENTRE_APPLIED, /* it is in force; or, with `why`, was refused */
-        WEIR__CENTRE_FAILED,  /* no answer */
+        WEIR__FOLLOWER_TIME,    /* it is due, or perhaps not */
+        WEIR__FOLLOWER_NEWS,    /* somebody has said that there is another version */
+        WEIR__FOLLOWER_POLLED,  /* `of` is meant for this node; zeros: there is none */
+        WEIR__FOLLOWER_FETCHED, /* the text of `of` is there */
+        WEIR__FOLLOWER_APPLIED, /* it is in force; or, with `why`, was refused */
+        WEIR__FOLLOWER_FAILED,  /* no answer */
     } kind;
     struct weir__edition of;
     const char *why;
 };
 
-struct weir__centre_do {
+struct weir__follower_do {
     enum {
-        WEIR__CENTRE_NOTHING,
-        WEIR__CENTRE_POLL,
-        WEIR__CENTRE_FETCH, /* the text of `version` */
-        WEIR__CENTRE_APPLY, /* the text that was fetched; then write the copy */
+        WEIR__FOLLOWER_NOTHING,
+        WEIR__FOLLOWER_POLL,
+        WEIR__FOLLOWER_FETCH, /* the text of `version` */
+        WEIR__FOLLOWER_APPLY, /* the text that was fetched; then write the copy */
     } verb;
     int64_t version;
 };
 
-struct weir__centre_do weir__centre_step(struct weir__follower *follower,
-                                         const struct weir__centre_event *event, weir_time now);
+struct weir__follower_do weir__follower_step(struct weir__follower *follower,
+                                             const struct weir__follower_event *event,
+                                             weir_time now);
 
 /* ------------------------------------------------------------------- copy ---- */
 

@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ words ---- */
 
-bool weir__centre_is_name(const char *text)
+bool weir__fleet_is_name(const char *text)
 {
     size_t len = strlen(text);
 
@@ -32,13 +32,13 @@ static void write_key(struct weir__buffer *key, struct weir_key fleet, const cha
     weir__buffer_add(key, document.bytes, document.len);
 }
 
-void weir__centre_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out)
+void weir__versions_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out)
 {
     write_key(out, fleet, "document:", document);
 }
 
-size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
-                          const struct weir__text *arguments, size_t n, struct weir__buffer *out)
+size_t weir__versions_words(struct weir_key fleet, struct weir_key document,
+                            const struct weir__text *arguments, size_t n, struct weir__buffer *out)
 {
     static const char *const parts[] = { "document:", "reports:", "news:", "members", "free" };
     static const struct weir_key whole = { "", 0 };
@@ -58,33 +58,33 @@ size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
     return 6 + n;
 }
 
-void weir__centre_ask(struct weir_key fleet, struct weir_key document,
-                      const struct weir__text *words, size_t n, struct weir__redis_script *script,
-                      struct weir__redis_ask *out)
+void weir__versions_ask(struct weir_key fleet, struct weir_key document,
+                        const struct weir__text *words, size_t n, struct weir__redis_script *script,
+                        struct weir__redis_ask *out)
 {
     struct weir__buffer key = { 0 };
 
     *script = weir__redis_script(weir__lua_rules_versions, weir__lua_rules_versions_len);
     *out = (struct weir__redis_ask){ .script = script, .repeatable = true };
-    weir__centre_key(fleet, document, &key);
+    weir__versions_key(fleet, document, &key);
     out->slot = key.failed ? WEIR__REDIS_ANY_SLOT : weir__redis_slot(key.bytes, key.len);
     weir__buffer_free(&key);
-    out->n_words = weir__centre_words(fleet, document, words, n, &out->words);
+    out->n_words = weir__versions_words(fleet, document, words, n, &out->words);
 }
 
 /* ---------------------------------------------------------------- answers ---- */
 
-bool weir__centre_list(struct weir__centre_list *out, const char *reply, struct weir__text *why)
+bool weir__versions_list(struct weir__versions_list *out, const char *reply, struct weir__text *why)
 {
     struct weir__resp_value head;
 
     out->at = weir__resp_value(reply, &head);
     out->left = head.kind == '*' ? head.n : 0;
-    *why = head.kind == '-' ? head.text : WEIR__CENTRE_TEXT("a reply that makes no sense");
+    *why = head.kind == '-' ? head.text : WEIR__VERSIONS_TEXT("a reply that makes no sense");
     return head.kind == '*';
 }
 
-static struct weir__resp_value next(struct weir__centre_list *list)
+static struct weir__resp_value next(struct weir__versions_list *list)
 {
     struct weir__resp_value v = { 0 };
 
@@ -95,25 +95,25 @@ static struct weir__resp_value next(struct weir__centre_list *list)
     return v;
 }
 
-int64_t weir__centre_number(struct weir__centre_list *list)
+int64_t weir__versions_number(struct weir__versions_list *list)
 {
     struct weir__resp_value v = next(list);
 
     return v.kind == ':' ? v.integer : 0;
 }
 
-struct weir__text weir__centre_text(struct weir__centre_list *list)
+struct weir__text weir__versions_text(struct weir__versions_list *list)
 {
     struct weir__resp_value v = next(list);
 
     return v.kind == '$' ? v.text : (struct weir__text){ "", 0 };
 }
 
-bool weir__centre_version(struct weir__centre_list *list, struct weir__centre_version *out)
+bool weir__version(struct weir__versions_list *list, struct weir__version *out)
 {
     struct weir__resp_value v[7];
 
-    *out = (struct weir__centre_version){ .number = 0 };
+    *out = (struct weir__version){ .number = 0 };
     if (list->left == 0)
         return true;
     if (list->left != 7)
@@ -123,26 +123,26 @@ bool weir__centre_version(struct weir__centre_list *list, struct weir__centre_ve
         if (v[i].kind != (i < 3 ? ':' : '$'))
             return false;
     }
-    *out = (struct weir__centre_version){ .number = v[0].integer,
-                                          .time_us = v[1].integer,
-                                          .origin = v[2].integer,
-                                          .author = v[3].text,
-                                          .note = v[4].text,
-                                          .bytes = (int64_t)v[5].text.len,
-                                          .text = v[5].text };
+    *out = (struct weir__version){ .number = v[0].integer,
+                                   .time_us = v[1].integer,
+                                   .origin = v[2].integer,
+                                   .author = v[3].text,
+                                   .note = v[4].text,
+                                   .bytes = (int64_t)v[5].text.len,
+                                   .text = v[5].text };
     return weir__count_parse(v[6].text.bytes, v[6].text.len, &out->edit);
 }
 
-bool weir__centre_next_version(struct weir__centre_list *list, struct weir__centre_version *out)
+bool weir__versions_next(struct weir__versions_list *list, struct weir__version *out)
 {
     if (list->left < 6)
         return false;
-    *out = (struct weir__centre_version){ .number = weir__centre_number(list) };
-    out->time_us = weir__centre_number(list);
-    out->origin = weir__centre_number(list);
-    out->author = weir__centre_text(list);
-    out->note = weir__centre_text(list);
-    out->bytes = weir__centre_number(list);
+    *out = (struct weir__version){ .number = weir__versions_number(list) };
+    out->time_us = weir__versions_number(list);
+    out->origin = weir__versions_number(list);
+    out->author = weir__versions_text(list);
+    out->note = weir__versions_text(list);
+    out->bytes = weir__versions_number(list);
     return true;
 }
 
@@ -172,7 +172,7 @@ static struct weir__text number(char out[24], int64_t n)
 
 /* Of all that it changes, not of its id alone: an id that was used for another change before would
  * make this one a repeat, which is answered, and not there. */
-static bool find_edit(const struct weir__centre_edit *e, uint64_t *out)
+static bool find_edit(const struct weir__versions_edit *e, uint64_t *out)
 {
     char id[WEIR__SHA1_HEX + 1], sha[WEIR__SHA1_HEX + 1], all[256];
 
@@ -188,18 +188,18 @@ static bool find_edit(const struct weir__centre_edit *e, uint64_t *out)
     return true;
 }
 
-bool weir__centre_put(struct weir__centre_put *out, const struct weir__centre_edit *e)
+bool weir__versions_put(struct weir__versions_put *out, const struct weir__versions_edit *e)
 {
     uint64_t random;
 
     if (!find_edit(e, &random))
         return false;
-    out->words[0] = WEIR__CENTRE_TEXT("put");
+    out->words[0] = WEIR__VERSIONS_TEXT("put");
     out->words[1] = number(out->base, e->base);
     out->words[2] = number(out->edit, (int64_t)(random >> 1));
     out->words[3] = clean(out->author, sizeof(out->author), e->author);
     out->words[4] = clean(out->note, sizeof(out->note), e->note ? e->note : "");
-    out->words[5] = WEIR__CENTRE_TEXT(e->stage ? e->stage : "");
+    out->words[5] = WEIR__VERSIONS_TEXT(e->stage ? e->stage : "");
     out->words[6] = number(out->origin, e->origin);
     out->words[7] = e->text;
     out->words[8] =

@@ -7,41 +7,42 @@
 #include "cluster/fleet/rules-follower.h"
 #include "cluster/redis/ask.h"
 
-#define WEIR__CENTRE_TEXT(text) ((struct weir__text){ (text), strlen(text) })
+#define WEIR__VERSIONS_TEXT(text) ((struct weir__text){ (text), strlen(text) })
 
 /* ------------------------------------------------------------------ words ---- */
 
 /* Whether it can be the name of a fleet, a document or a node. */
-bool weir__centre_is_name(const char *text);
+bool weir__fleet_is_name(const char *text);
 /* The words of a script, as bulk strings of RESP: NUMKEYS KEY ... ARG ...; the second is the first
  * key.  Returns their number.  `arguments` are the verb and what follows. */
-size_t weir__centre_words(struct weir_key fleet, struct weir_key document,
-                          const struct weir__text *arguments, size_t n, struct weir__buffer *out);
+size_t weir__versions_words(struct weir_key fleet, struct weir_key document,
+                            const struct weir__text *arguments, size_t n, struct weir__buffer *out);
 /* The key that decides about the slot. */
-void weir__centre_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out);
+void weir__versions_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out);
 
 extern const char weir__lua_rules_versions[], weir__lua_rules_versions_sha[];
 extern const size_t weir__lua_rules_versions_len;
 
 /* Fills an ask, but for its deadline and what it calls.  `script` must stay as long as it. */
-void weir__centre_ask(struct weir_key fleet, struct weir_key document,
-                      const struct weir__text *words, size_t n, struct weir__redis_script *script,
-                      struct weir__redis_ask *out);
+void weir__versions_ask(struct weir_key fleet, struct weir_key document,
+                        const struct weir__text *words, size_t n, struct weir__redis_script *script,
+                        struct weir__redis_ask *out);
 
 /* ---------------------------------------------------------------- answers ---- */
 
 /* A list that rules-versions.lua answers, value by value; texts point into the reply.  Behind its
  * end, and in place of a value of another kind, there are zeros and empty texts. */
-struct weir__centre_list {
+struct weir__versions_list {
     const char *at;
     size_t left;
 };
 /* False: it is none, and *why is what Redis says instead. */
-bool weir__centre_list(struct weir__centre_list *out, const char *reply, struct weir__text *why);
-int64_t weir__centre_number(struct weir__centre_list *list);
-struct weir__text weir__centre_text(struct weir__centre_list *list);
+bool weir__versions_list(struct weir__versions_list *out, const char *reply,
+                         struct weir__text *why);
+int64_t weir__versions_number(struct weir__versions_list *list);
+struct weir__text weir__versions_text(struct weir__versions_list *list);
 
-struct weir__centre_version {
+struct weir__version {
     int64_t number, time_us, origin; /* origin: it was this one's text that came back; 0: none */
     struct weir__text author, note;
     int64_t bytes;
@@ -49,17 +50,17 @@ struct weir__centre_version {
     int64_t edit;
 };
 /* Of `get`; false: it makes no sense.  A number of 0: there is no such version. */
-bool weir__centre_version(struct weir__centre_list *list, struct weir__centre_version *out);
+bool weir__version(struct weir__versions_list *list, struct weir__version *out);
 /* Of `list`, behind newest, stage and all; false: that was the last. */
-bool weir__centre_next_version(struct weir__centre_list *list, struct weir__centre_version *out);
+bool weir__versions_next(struct weir__versions_list *list, struct weir__version *out);
 
 /* The first number of `all`: the stage has refused the version. */
-#define WEIR__CENTRE_REFUSED 2
+#define WEIR__VERSIONS_REFUSED 2
 
 /* ---------------------------------------------------------------- changes ---- */
 
 /* A change on top of `base`. */
-struct weir__centre_edit {
+struct weir__versions_edit {
     int64_t base, origin;
     int64_t base_edit; /* that made the base; -1: any */
     const char *author, *note, *stage;
@@ -67,17 +68,17 @@ struct weir__centre_edit {
     struct weir__text text;
 };
 
-#define WEIR__CENTRE_PUT_WORDS 9
-#define WEIR__CENTRE_AUTHOR    128
-#define WEIR__CENTRE_NOTE      256
+#define WEIR__VERSIONS_PUT_WORDS 9
+#define WEIR__VERSIONS_AUTHOR    128
+#define WEIR__VERSIONS_NOTE      256
 
 /* The words of `put`, which point into this and into the edit. */
-struct weir__centre_put {
-    struct weir__text words[WEIR__CENTRE_PUT_WORDS];
+struct weir__versions_put {
+    struct weir__text words[WEIR__VERSIONS_PUT_WORDS];
     char base[24], base_edit[24], origin[24], edit[24];
-    char author[WEIR__CENTRE_AUTHOR], note[WEIR__CENTRE_NOTE];
+    char author[WEIR__VERSIONS_AUTHOR], note[WEIR__VERSIONS_NOTE];
 };
 /* False: the host has no random numbers. */
-bool weir__centre_put(struct weir__centre_put *out, const struct weir__centre_edit *edit);
+bool weir__versions_put(struct weir__versions_put *out, const struct weir__versions_edit *edit);
 
 #endif

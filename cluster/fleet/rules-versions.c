@@ -13,8 +13,8 @@
 #include "cluster/redis/trouble.h"
 #include "wire/resp-reply.h"
 
-_Static_assert(sizeof(((struct weir_fleet_version *)0)->author) == WEIR__CENTRE_AUTHOR &&
-                   sizeof(((struct weir_fleet_version *)0)->note) == WEIR__CENTRE_NOTE,
+_Static_assert(sizeof(((struct weir_fleet_version *)0)->author) == WEIR__VERSIONS_AUTHOR &&
+                   sizeof(((struct weir_fleet_version *)0)->note) == WEIR__VERSIONS_NOTE,
                "an author and a note fit");
 
 /* ----------------------------------------------------------------- waiting ---- */
@@ -72,22 +72,22 @@ int weir__fleet_call(struct weir_redis *redis, struct weir__redis_ask *ask,
 }
 
 int weir__rules_call(struct weir_redis *redis, const char *fleet, const struct weir__text *words,
-                     size_t n, struct weir__buffer *reply, struct weir__centre_list *out,
+                     size_t n, struct weir__buffer *reply, struct weir__versions_list *out,
                      struct weir_error *error)
 {
-    static const struct weir_key rules = { WEIR__CENTRE_RULES, sizeof(WEIR__CENTRE_RULES) - 1 };
+    static const struct weir_key rules = { WEIR__VERSIONS_RULES, sizeof(WEIR__VERSIONS_RULES) - 1 };
     const char *name = fleet ? fleet : "default";
     struct weir__redis_script script;
     struct weir__redis_ask ask;
     struct weir__text why;
 
-    if (!weir__centre_is_name(name))
+    if (!weir__fleet_is_name(name))
         return weir__fail(error, WEIR_INVALID,
                           "names of fleets are letters, digits, '.', '_' and '-'");
-    weir__centre_ask((struct weir_key){ name, strlen(name) }, rules, words, n, &script, &ask);
-    ask.deadline = weir__redis_deadline(WEIR__CENTRE_ASK);
+    weir__versions_ask((struct weir_key){ name, strlen(name) }, rules, words, n, &script, &ask);
+    ask.deadline = weir__redis_deadline(WEIR__FOLLOWER_ASK);
     int code = weir__fleet_call(redis, &ask, reply, error);
-    if (code == WEIR_OK && !weir__centre_list(out, reply->bytes, &why))
+    if (code == WEIR_OK && !weir__versions_list(out, reply->bytes, &why))
         return weir__fail(error, WEIR_SYSTEM, "the fleet's Redis: %.*s", (int)why.len, why.bytes);
     return code;
 }
@@ -99,7 +99,7 @@ static void copy_text(char *out, size_t size, struct weir__text text)
     snprintf(out, size, "%.*s", (int)text.len, text.bytes);
 }
 
-static struct weir_fleet_version version_of(const struct weir__centre_version *v)
+static struct weir_fleet_version version_of(const struct weir__version *v)
 {
     struct weir_fleet_version out = { .number = v->number,
                                       .edit = v->edit,
@@ -116,15 +116,16 @@ int weir_fleet_history(struct weir_redis *redis, const char *fleet, struct weir_
                        struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list = { 0 };
-    struct weir__centre_version v;
-    int code = weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("list"), 1, &reply, &list, error);
+    struct weir__versions_list list = { 0 };
+    struct weir__version v;
+    int code =
+        weir__rules_call(redis, fleet, &WEIR__VERSIONS_TEXT("list"), 1, &reply, &list, error);
 
     if (code == WEIR_OK) {
-        *out = (struct weir_fleet_history){ .newest = weir__centre_number(&list) };
-        copy_text(out->stage, sizeof(out->stage), weir__centre_text(&list));
-        out->all = weir__centre_number(&list);
-        while (out->n < WEIR_FLEET_VERSIONS && weir__centre_next_version(&list, &v))
+        *out = (struct weir_fleet_history){ .newest = weir__versions_number(&list) };
+        copy_text(out->stage, sizeof(out->stage), weir__versions_text(&list));
+        out->all = weir__versions_number(&list);
+        while (out->n < WEIR_FLEET_VERSIONS && weir__versions_next(&list, &v))
             out->versions[out->n++] = version_of(&v);
     }
     weir__buffer_free(&reply);
@@ -135,30 +136,30 @@ int weir_fleet_status(struct weir_redis *redis, const char *fleet, struct weir_f
                       struct weir_error *error)
 {
     struct weir__buffer replies[2] = { { 0 }, { 0 } };
-    struct weir__centre_list list = { 0 }, nodes = { 0 };
+    struct weir__versions_list list = { 0 }, nodes = { 0 };
     int code =
-        weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("list"), 1, &replies[0], &list, error);
+        weir__rules_call(redis, fleet, &WEIR__VERSIONS_TEXT("list"), 1, &replies[0], &list, error);
 
     if (code == WEIR_OK)
-        code = weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &replies[1], &nodes,
+        code = weir__rules_call(redis, fleet, &WEIR__VERSIONS_TEXT("nodes"), 1, &replies[1], &nodes,
                                 error);
     if (code == WEIR_OK) {
-        weir__centre_status_versions(out, &list);
-        weir__centre_status_nodes(out, &nodes);
+        weir__fleet_status_versions(out, &list);
+        weir__fleet_status_nodes(out, &nodes);
     }
     weir__buffer_free(&replies[0]);
     weir__buffer_free(&replies[1]);
     return code;
 }
 
-static struct weir_fleet_node node_of(const struct weir__centre_report *r, int64_t now_us)
+static struct weir_fleet_node node_of(const struct weir__node_report *r, int64_t now_us)
 {
     struct weir_fleet_node out = { .member = r->part >= 0,
                                    .part = r->part >= 0 ? r->part : 0,
                                    .weight = r->weight,
                                    .shares_name = r->shares_name,
                                    .follows = r->time_us > 0,
-                                   .heard = r->time_us > 0 ? weir__centre_age(r, now_us) : 0,
+                                   .heard = r->time_us > 0 ? weir__node_report_age(r, now_us) : 0,
                                    .runs = r->runs,
                                    .refused = r->refused };
 
@@ -171,13 +172,13 @@ int64_t weir_fleet_nodes(struct weir_redis *redis, const char *fleet, struct wei
                          size_t max, struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list = { 0 };
-    struct weir__centre_report r;
+    struct weir__versions_list list = { 0 };
+    struct weir__node_report r;
     int64_t n =
-        weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &reply, &list, error);
+        weir__rules_call(redis, fleet, &WEIR__VERSIONS_TEXT("nodes"), 1, &reply, &list, error);
 
     if (n == WEIR_OK)
-        for (int64_t now_us = weir__centre_number(&list); weir__centre_next_report(&list, &r); n++)
+        for (int64_t now_us = weir__versions_number(&list); weir__node_report_next(&list, &r); n++)
             if ((size_t)n < max)
                 out[n] = node_of(&r, now_us);
     weir__buffer_free(&reply);
@@ -186,16 +187,15 @@ int64_t weir_fleet_nodes(struct weir_redis *redis, const char *fleet, struct wei
 
 /* Its texts are in `reply`. */
 static int get(struct weir_redis *redis, const char *fleet, int64_t version,
-               struct weir__buffer *reply, struct weir__centre_version *out,
-               struct weir_error *error)
+               struct weir__buffer *reply, struct weir__version *out, struct weir_error *error)
 {
-    struct weir__centre_list list;
+    struct weir__versions_list list;
     char number[24];
 
     snprintf(number, sizeof(number), "%" PRId64, version);
-    const struct weir__text words[] = { WEIR__CENTRE_TEXT("get"), WEIR__CENTRE_TEXT(number) };
+    const struct weir__text words[] = { WEIR__VERSIONS_TEXT("get"), WEIR__VERSIONS_TEXT(number) };
     int code = weir__rules_call(redis, fleet, words, 2, reply, &list, error);
-    if (code == WEIR_OK && !weir__centre_version(&list, out))
+    if (code == WEIR_OK && !weir__version(&list, out))
         return weir__fail(error, WEIR_SYSTEM, "the fleet's Redis: a reply that makes no sense");
     return code;
 }
@@ -204,7 +204,7 @@ int weir_fleet_rules_get(struct weir_redis *redis, const char *fleet, int64_t ve
                          struct weir_fleet_version *out, char **text, struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_version v = { .number = 0 };
+    struct weir__version v = { .number = 0 };
     char *copy = NULL;
     int code = get(redis, fleet, version, &reply, &v, error);
 
@@ -226,10 +226,10 @@ int weir_fleet_rules_get(struct weir_redis *redis, const char *fleet, int64_t ve
 /* ---------------------------------------------------------------- changing ---- */
 
 /* Of put and all: {1, version}, or {0, newest}. */
-static int64_t result_of(struct weir__centre_list *list, int64_t base, struct weir_error *error)
+static int64_t result_of(struct weir__versions_list *list, int64_t base, struct weir_error *error)
 {
-    bool done = weir__centre_number(list) == 1;
-    int64_t version = weir__centre_number(list);
+    bool done = weir__versions_number(list) == 1;
+    int64_t version = weir__versions_number(list);
 
     if (done)
         return version;
@@ -250,16 +250,16 @@ static int64_t result_of(struct weir__centre_list *list, int64_t base, struct we
 }
 
 static int64_t put(struct weir_redis *redis, const char *fleet,
-                   const struct weir__centre_edit *edit, struct weir_error *error)
+                   const struct weir__versions_edit *edit, struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_put words;
+    struct weir__versions_list list;
+    struct weir__versions_put words;
 
-    if (!weir__centre_put(&words, edit))
+    if (!weir__versions_put(&words, edit))
         return weir__fail(error, WEIR_SYSTEM, "no random numbers");
     int64_t code =
-        weir__rules_call(redis, fleet, words.words, WEIR__CENTRE_PUT_WORDS, &reply, &list, error);
+        weir__rules_call(redis, fleet, words.words, WEIR__VERSIONS_PUT_WORDS, &reply, &list, error);
     if (code == WEIR_OK)
         code = result_of(&list, edit->base, error);
     weir__buffer_free(&reply);
@@ -271,11 +271,12 @@ static int find_stage(struct weir_redis *redis, const char *fleet, const char *s
                       struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list = { 0 };
-    char names[WEIR__CENTRE_NAMES];
-    int code = weir__rules_call(redis, fleet, &WEIR__CENTRE_TEXT("nodes"), 1, &reply, &list, error);
+    struct weir__versions_list list = { 0 };
+    char names[WEIR__NODE_REPORT_NAMES];
+    int code =
+        weir__rules_call(redis, fleet, &WEIR__VERSIONS_TEXT("nodes"), 1, &reply, &list, error);
 
-    if (code == WEIR_OK && !weir__centre_follows(&list, stage, names))
+    if (code == WEIR_OK && !weir__node_report_follows(&list, stage, names))
         code =
             weir__fail(error, WEIR_INVALID,
                        "no node %s follows the fleet's rules, and was heard in the last 10 s%s%s",
@@ -286,9 +287,9 @@ static int find_stage(struct weir_redis *redis, const char *fleet, const char *s
 
 static int check(const struct weir_fleet_change *c, struct weir_error *error)
 {
-    if (c->len > WEIR__CENTRE_TEXT_MAX)
+    if (c->len > WEIR__VERSIONS_TEXT_MAX)
         return weir__fail(error, WEIR_INVALID, "the rules of a fleet have at most 4 MiB");
-    if (c->stage && *c->stage && !weir__centre_is_name(c->stage))
+    if (c->stage && *c->stage && !weir__fleet_is_name(c->stage))
         return weir__fail(error, WEIR_INVALID,
                           "names of nodes are letters, digits, '.', '_' and '-'");
     if (c->base < 0)
@@ -305,13 +306,13 @@ int64_t weir_fleet_rules_set(struct weir_redis *redis, const char *fleet,
         code = find_stage(redis, fleet, c->stage, error);
     if (code != WEIR_OK)
         return code;
-    const struct weir__centre_edit edit = { .base = c->base,
-                                            .base_edit = c->base_edit ? c->base_edit : -1,
-                                            .author = c->author ? c->author : "",
-                                            .note = c->note,
-                                            .stage = c->stage,
-                                            .id = c->id,
-                                            .text = { c->text, c->len } };
+    const struct weir__versions_edit edit = { .base = c->base,
+                                              .base_edit = c->base_edit ? c->base_edit : -1,
+                                              .author = c->author ? c->author : "",
+                                              .note = c->note,
+                                              .stage = c->stage,
+                                              .id = c->id,
+                                              .text = { c->text, c->len } };
     return put(redis, fleet, &edit, error);
 }
 
@@ -320,7 +321,7 @@ int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t
                             const char *author, const char *note, struct weir_error *error)
 {
     struct weir__buffer replies[2] = { { 0 }, { 0 } };
-    struct weir__centre_version newest = { .number = 0 }, old = newest;
+    struct weir__version newest = { .number = 0 }, old = newest;
     int64_t code = version < 1 ? weir__fail(error, WEIR_INVALID, "a version is a number from 1 on")
                                : get(redis, fleet, 0, &replies[0], &newest, error);
 
@@ -331,12 +332,12 @@ int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t
                           "the fleet's rules have no version %" PRId64 " (any more)", version);
     if (code == WEIR_OK)
         code = put(redis, fleet,
-                   &(struct weir__centre_edit){ .base = newest.number,
-                                                .base_edit = newest.edit,
-                                                .origin = old.origin ? old.origin : old.number,
-                                                .author = author ? author : "",
-                                                .note = note,
-                                                .text = old.text },
+                   &(struct weir__versions_edit){ .base = newest.number,
+                                                  .base_edit = newest.edit,
+                                                  .origin = old.origin ? old.origin : old.number,
+                                                  .author = author ? author : "",
+                                                  .note = note,
+                                                  .text = old.text },
                    error);
     weir__buffer_free(&replies[0]);
     weir__buffer_free(&replies[1]);
@@ -347,20 +348,20 @@ int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t vers
                        struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list;
+    struct weir__versions_list list;
     char number[24];
 
     if (version < 1)
         return weir__fail(error, WEIR_INVALID, "a version is a number from 1 on");
     snprintf(number, sizeof(number), "%" PRId64, version);
-    const struct weir__text words[] = { WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(number) };
+    const struct weir__text words[] = { WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(number) };
     int code = weir__rules_call(redis, fleet, words, 2, &reply, &list, error);
-    int64_t result = code == WEIR_OK ? weir__centre_number(&list) : 1;
-    if (result == WEIR__CENTRE_REFUSED)
+    int64_t result = code == WEIR_OK ? weir__versions_number(&list) : 1;
+    if (result == WEIR__VERSIONS_REFUSED)
         code = weir__fail(error, WEIR_INVALID, "the stage has refused version %" PRId64, version);
     else if (result != 1)
         code = weir__fail(error, WEIR_EXISTS, "the newest version is %" PRId64,
-                          weir__centre_number(&list));
+                          weir__versions_number(&list));
     weir__buffer_free(&reply);
     return code;
 }

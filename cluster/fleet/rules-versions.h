@@ -15,7 +15,7 @@ int weir__fleet_away(struct weir_error *error, const char *why);
 /* Asks rules-versions.lua about the rules; a second at most.  WEIR_OK: *out is the list, in
  * `reply`. `fleet` NULL: "default". */
 int weir__rules_call(struct weir_redis *redis, const char *fleet, const struct weir__text *words,
-                     size_t n, struct weir__buffer *reply, struct weir__centre_list *out,
+                     size_t n, struct weir__buffer *reply, struct weir__versions_list *out,
                      struct weir_error *error);
 
 #endif

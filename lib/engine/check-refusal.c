@@ -2,6 +2,7 @@
  * named is chosen in table/combined-answer.h. */
 #include <string.h>
 
+#include "algo/purse.h"
 #include "engine/inquiry.h"
 
 /* Whether the text of the rule's key is exactly the value: nothing around it, no other spelling. */
@@ -116,6 +117,42 @@ static bool is_by_share(const struct weir__checker *c, const struct weir__inquir
     return c->active->rules->rules[rule].fleet && !q->ruling->fleet &&
            q->ruling->decision.reason != WEIR_TOO_BIG &&
            weir__fleet_part(c->weir->table) < WEIR__FLEET_WHOLE;
+}
+
+/* The account of one of the dry purses has said no, and when to come. */
+static void blame_account(const struct weir__checker *c, const struct weir__inquiry *q,
+                          struct weir_decision *d)
+{
+    const struct weir__alone_rules *alone = q->alone;
+
+    for (size_t i = 0; d->reason == WEIR_DRY && alone->refused && i < q->n_enforced; i++) {
+        const struct weir__item *item = &q->items[i];
+        if (item->which == alone->refused_index &&
+            strcmp(c->active->posts[item->whose].name, alone->refused) == 0)
+            *d = (struct weir_decision){ .reason = WEIR_LIMITED,
+                                         .item = (uint16_t)i,
+                                         .limit = weir__limiter_era(item->limiter)->plan.most,
+                                         .retry = alone->retry,
+                                         .reset = alone->retry };
+    }
+}
+
+/* A closed purse tells when one unit is there, an account when all of them are. */
+void weir__tell_refusal(const struct weir__checker *c, const struct weir__inquiry *q,
+                        struct weir_decision *d)
+{
+    const struct weir__item *item = &q->items[d->item];
+
+    if (d->reason == WEIR_DRY && c->alone) {
+        blame_account(c, q, d);
+    } else if (d->reason == WEIR_LIMITED && weir__limiter_era(item->limiter)->plan.algo->fills) {
+        const struct weir_limit *limit =
+            &c->active->rules->rules[item->whose].draft->limits[item->which];
+        struct weir_limiter *own = c->active->posts[item->whose].limiters[item->which];
+        weir_time later = weir__purse_later(&weir__limiter_era(own)->plan, limit, item->cost);
+        later = later > WEIR_NEVER - d->reset ? WEIR_NEVER : d->reset + later;
+        d->retry = later > d->retry ? later : d->retry;
+    }
 }
 
 void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule)

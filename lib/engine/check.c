@@ -19,7 +19,6 @@
  */
 #include <string.h>
 
-#include "algo/purse.h"
 #include "engine/level.h"
 #include "engine/inquiry.h"
 
@@ -323,42 +322,6 @@ ALWAYS void tell_level(struct weir__inquiry *q, bool unusual)
     q->ruling->level = unusual && q->ruling->fleet && d->allowed ? 0 : weir__level_of(d);
 }
 
-/* The account of one of the dry purses has said no, and when to come. */
-static void blame_account(const struct weir__checker *c, const struct weir__inquiry *q,
-                          struct weir_decision *d)
-{
-    const struct weir__alone_rules *alone = q->alone;
-
-    for (size_t i = 0; d->reason == WEIR_DRY && alone->refused && i < q->n_enforced; i++) {
-        const struct weir__item *item = &q->items[i];
-        if (item->which == alone->refused_index &&
-            strcmp(c->active->posts[item->whose].name, alone->refused) == 0)
-            *d = (struct weir_decision){ .reason = WEIR_LIMITED,
-                                         .item = (uint16_t)i,
-                                         .limit = weir__limiter_era(item->limiter)->plan.most,
-                                         .retry = alone->retry,
-                                         .reset = alone->retry };
-    }
-}
-
-/* A closed purse tells when one unit is there, an account when all of them are. */
-RARELY void tell_refusal(const struct weir__checker *c, const struct weir__inquiry *q,
-                         struct weir_decision *d)
-{
-    const struct weir__item *item = &q->items[d->item];
-
-    if (d->reason == WEIR_DRY && c->alone) {
-        blame_account(c, q, d);
-    } else if (d->reason == WEIR_LIMITED && weir__limiter_era(item->limiter)->plan.algo->fills) {
-        const struct weir_limit *limit =
-            &c->active->rules->rules[item->whose].draft->limits[item->which];
-        struct weir_limiter *own = c->active->posts[item->whose].limiters[item->which];
-        weir_time later = weir__purse_later(&weir__limiter_era(own)->plan, limit, item->cost);
-        later = later > WEIR_NEVER - d->reset ? WEIR_NEVER : d->reset + later;
-        d->retry = later > d->retry ? later : d->retry;
-    }
-}
-
 ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry *q, bool unusual)
 {
     struct weir_decision *d = &q->ruling->decision;
@@ -367,7 +330,7 @@ ALWAYS bool decide_enforced(const struct weir__checker *c, struct weir__inquiry 
         return true;
     ask_all(c, q, 0, q->n_enforced, d);
     if (unusual && !d->allowed)
-        tell_refusal(c, q, d);
+        weir__tell_refusal(c, q, d);
     name_limit(c, q, d->item);
     tell_level(q, unusual);
     if (!d->allowed)

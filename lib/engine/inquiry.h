@@ -56,6 +56,9 @@ weir_time weir__inquiry_ban(const struct weir__checker *c, const struct weir__in
 void weir__note_shadow(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule);
 void weir__refuse_banned(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule,
                          weir_time until);
+/* When to come again, if a purse has refused. */
+void weir__tell_refusal(const struct weir__checker *c, const struct weir__inquiry *q,
+                        struct weir_decision *d);
 /* Counts and reports a refusal by this rule, and counts it towards a ban. */
 void weir__note_refusal(const struct weir__checker *c, struct weir__inquiry *q, uint32_t rule);
 /* No limit is skipped: a request to which more apply than can be asked together is refused. */

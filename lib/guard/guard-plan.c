@@ -3,6 +3,8 @@
 
 #include "guard/guard.h"
 
+#define TIMES_WINDOW (10 * WEIR_SECOND)
+
 /* ------------------------------------------------------------- numbers ---- */
 
 static const struct weir__rows *const groups = weir__guard_rows;
@@ -148,6 +150,8 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     p.plain = p.mode == WEIR_ENFORCE && p.degrade == 0 && !p.sheds && p.max_per_key == 0 &&
               !p.controller.rate;
     p.tick = weir__guard_tick_span(&p.controller);
+    p.times_window =
+        p.controller.row && p.controller.window > 0 ? p.controller.window : TIMES_WINDOW;
 
     struct weir__guard_terms terms;
 

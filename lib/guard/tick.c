@@ -19,7 +19,6 @@
 #define SHOW_EVERY   (WEIR_SECOND / 2) /* it sums thousands of counters */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define WAITS_LAST   (10 * WEIR_SECOND)
-#define TIMES_WINDOW (10 * WEIR_SECOND)
 
 /* A controller that wants results more often is called more often. */
 weir_time weir__guard_tick_span(const struct weir__controller_plan *controller)
@@ -226,8 +225,6 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
     struct weir__sample s = {
         .now = now, .span = now - l->looked, .times = &times, .recent = &l->recent
     };
-    weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window
-                                                                           : TIMES_WINDOW;
 
     empty_window(r, &times, &s);
     add_totals(r, &s);
@@ -235,8 +232,8 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
     s.shed = shed_so_far - l->shed_seen;
     s.entered = s.succeeded + s.failed + s.timed_out + s.dropped + calls - l->calls +
                 weir__guard_resultless(r) - l->resultless;
-    weir__recent_add(&l->recent, &times, window, now);
-    show_times(r, &s, window);
+    weir__recent_add(&l->recent, &times, plan->times_window, now);
+    show_times(r, &s, plan->times_window);
     if (plan->controller.row != NULL)
         run_controller(r, plan, &s);
     l->looked = now;

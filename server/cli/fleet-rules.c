@@ -1,31 +1,213 @@
-/* fleet-rules.c -- `weir fleet rules`: the rules of all nodes, got, changed and compared.
+/* fleet-rules.c -- `weir fleet rules`: the rules of all nodes, got, changed and compared; and what
+ * `weir fleet status`, `history` and `rollback` ask about them.
  *
  * What `get` prints begins with a comment that names the version; `set` reads it there, so a change
  * is based on what its author has seen.
  */
+#include "server/cli/fleet-rules.h"
+
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
+#include "cluster/redis/trouble.h"
 #include "server/base/complain.h"
 #include "server/base/file.h"
 #include "server/base/options.h"
-#include "server/cli/fleet-document.h"
 #include "server/describe/rules-diff.h"
 #include "server/describe/rules-doubts.h"
 #include "server/describe/rules-file.h"
 
+#define ASK_MAX (5 * WEIR_SECOND)
+
+/* ------------------------------------------------------------------ asks ---- */
+
+static struct weir_key key_of(const char *text)
+{
+    return (struct weir_key){ text, strlen(text) };
+}
+
+int weir__fleet_rules_open(struct weir__fleet_rules *f, const char *command,
+                           const struct weir__fleet_rules_options *o)
+{
+    const char *fleet = o->fleet ? o->fleet : "default";
+
+    *f = (struct weir__fleet_rules){ .fleet = key_of(fleet),
+                                     .document = key_of(WEIR__VERSIONS_RULES) };
+    if (!weir__fleet_is_name(fleet))
+        return weir__complain(command, "names of fleets are letters, digits, '.', '_' and '-'");
+    return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);
+}
+
+void weir__fleet_rules_close(struct weir__fleet_rules *f)
+{
+    weir__asker_close(&f->asker);
+}
+
+static int complain_of(const struct weir__fleet_rules *f)
+{
+    return weir__complain(f->asker.command, "Redis %s: %s",
+                          f->asker.outcome == WEIR__REDIS_UNKNOWN
+                              ? "did not answer, and may have carried it out"
+                              : weir__redis_trouble(f->asker.why),
+                          f->asker.why);
+}
+
+int weir__fleet_rules_ask(struct weir__fleet_rules *f, const struct weir__text *words, size_t n,
+                          struct weir__versions_list *out)
+{
+    struct weir__redis_script script;
+    struct weir__redis_ask ask;
+    struct weir__text why;
+
+    weir__versions_ask(f->fleet, f->document, words, n, &script, &ask);
+    bool answered = weir__asker_ask(&f->asker, &ask);
+    weir__redis_ask_free(&ask);
+    if (!answered)
+        return complain_of(f);
+    if (weir__versions_list(out, f->asker.reply.bytes, &why))
+        return WEIR__GO_ON;
+    return weir__complain(f->asker.command, "Redis%s: %.*s",
+                          weir__redis_is_weir(why) ? " is a weir serve, and no Redis" : "",
+                          (int)why.len, why.bytes);
+}
+
+int weir__fleet_rules_get(struct weir__fleet_rules *f, int64_t version, struct weir__version *out)
+{
+    struct weir__versions_list list;
+    char number[24];
+
+    *out = (struct weir__version){ .number = 0 };
+    snprintf(number, sizeof(number), "%" PRId64, version);
+    int code = weir__fleet_rules_ask(
+        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("get"), WEIR__VERSIONS_TEXT(number) }, 2,
+        &list);
+    if (code == WEIR__GO_ON && !weir__version(&list, out))
+        return weir__complain(f->asker.command, "Redis: a reply that makes no sense");
+    return code;
+}
+
+int weir__fleet_rules_status(struct weir__fleet_rules *f, struct weir_fleet_status *out)
+{
+    struct weir__versions_list list = { 0 };
+    int code = weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT("list"), 1, &list);
+
+    if (code == WEIR__GO_ON) {
+        weir__fleet_status_versions(out, &list);
+        code = weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list);
+    }
+    if (code == WEIR__GO_ON)
+        weir__fleet_status_nodes(out, &list);
+    return code;
+}
+
+void weir__fleet_rules_say_why_none(FILE *to, const struct weir__fleet_rules *f,
+                                    const struct weir_fleet_status *s)
+{
+    if (s->runs > 0)
+        fprintf(to,
+                "Redis has no rules, and nodes run version %" PRId64
+                ": it has lost its data. weir fleet rules set FILE --base 0 brings them back; "
+                "without the file, take a node's copy: weir-fleet-NAME-rules beside its table",
+                s->runs);
+    else
+        fprintf(to, "the fleet '%s' has no rules yet", (const char *)f->fleet.bytes);
+}
+
+int weir__fleet_rules_missing(struct weir__fleet_rules *f)
+{
+    struct weir_fleet_status status;
+    int code = weir__fleet_rules_status(f, &status);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    fprintf(stderr, "weir %s: ", f->asker.command);
+    weir__fleet_rules_say_why_none(stderr, f, &status);
+    fputc('\n', stderr);
+    return WEIR__EXIT_NO;
+}
+
+/* ---------------------------------------------------------------- change ---- */
+
+/* Cron and units of systemd often have no USER. */
+static void name_author(char *out, size_t size)
+{
+    const struct passwd *found = getenv("USER") ? NULL : getpwuid(getuid());
+    const char *user = found ? found->pw_name : getenv("USER");
+    char host[65] = "", number[24];
+
+    if (gethostname(host, sizeof(host) - 1) != 0)
+        host[0] = 0;
+    snprintf(number, sizeof(number), "%lu", (unsigned long)getuid());
+    snprintf(out, size, "%s@%s", user ? user : number, host);
+}
+
+static int say_result(const struct weir__fleet_rules *f, const struct weir__versions_edit *e,
+                      bool done, int64_t version)
+{
+    if (done) {
+        printf("version %" PRId64 "%s%s", version, *e->stage ? ", for now on " : "", e->stage);
+        if (e->origin)
+            printf(", as version %" PRId64, e->origin);
+        putchar('\n');
+        return WEIR__EXIT_OK;
+    }
+    if (e->base == version)
+        weir__complain(f->asker.command,
+                       "version %" PRId64 " is not the one that this change is based on: "
+                       "get it and change that",
+                       version);
+    else if (version == 0)
+        weir__complain(f->asker.command,
+                       "Redis has no rules, and this change is based on version %" PRId64
+                       ": it is another Redis or fleet, or has lost its data; then --base 0 puts "
+                       "it in force",
+                       e->base);
+    else if (e->base == 0)
+        weir__complain(f->asker.command,
+                       "version %" PRId64
+                       " is there: get it and change that, or say --base %" PRId64 " to replace it",
+                       version, version);
+    else
+        weir__complain(f->asker.command,
+                       "version %" PRId64 " is there, and this change is based on %" PRId64
+                       ": weir fleet rules get >FILE, and change that",
+                       version, e->base);
+    return WEIR__EXIT_NO;
+}
+
+int weir__fleet_rules_put(struct weir__fleet_rules *f, struct weir__versions_edit *e)
+{
+    char author[WEIR__VERSIONS_AUTHOR];
+    struct weir__versions_put put;
+    struct weir__versions_list list;
+
+    name_author(author, sizeof(author));
+    e->author = author;
+    if (!weir__versions_put(&put, e))
+        return weir__complain(f->asker.command, "no random numbers");
+    int code = weir__fleet_rules_ask(f, put.words, WEIR__VERSIONS_PUT_WORDS, &list);
+    if (code != WEIR__GO_ON)
+        return code;
+    bool done = weir__versions_number(&list) == 1;
+    return say_result(f, e, done, weir__versions_number(&list));
+}
+
+/* --------------------------------------------------------------- command ---- */
+
 struct options {
-    struct weir__shared_options common;
+    struct weir__fleet_rules_options common;
     const char *note, *stage;
     int64_t base;
 };
 
 static const struct weir__option rows[] = {
-    WEIR__SHARED_ROWS(struct options),
+    WEIR__FLEET_RULES_ROWS(struct options),
     WEIR__OPTION(struct options, "base", 'b', COUNT, base, 0, "VERSION",
                  "set: the version that the change is based on (that of its first line)"),
     WEIR__TEXT("note", 'n', note, "TEXT", "set: why, for the history"),
@@ -35,8 +217,7 @@ static const struct weir__option rows[] = {
 
 /* ---------------------------------------------------------- the first line ---- */
 
-static void print_head(FILE *out, const struct weir__shared *f,
-                       const struct weir__centre_version *v)
+static void print_head(FILE *out, const struct weir__fleet_rules *f, const struct weir__version *v)
 {
     fprintf(out, "# weir fleet: %.*s, version %" PRId64 ", edit %" PRId64 "\n",
             (int)f->document.len, (const char *)f->document.bytes, v->number, v->edit);
@@ -51,7 +232,7 @@ static int64_t number_behind(const char *line, const char *word)
 }
 
 /* Takes it off the text; its numbers are -1 if there is none. */
-static void take_head(struct weir__text *text, struct weir__centre_edit *edit)
+static void take_head(struct weir__text *text, struct weir__versions_edit *edit)
 {
     static const char mark[] = "# weir fleet: ";
     const char *end = memchr(text->bytes, '\n', text->len);
@@ -82,9 +263,9 @@ static struct weir__draft *check(const char *name, struct weir__text text)
     return draft;
 }
 
-static char *read_file(const struct weir__shared *f, const char *path, struct weir__text *out)
+static char *read_file(const struct weir__fleet_rules *f, const char *path, struct weir__text *out)
 {
-    char *bytes = weir__file_read(path, WEIR__CENTRE_TEXT_MAX, &out->len);
+    char *bytes = weir__file_read(path, WEIR__VERSIONS_TEXT_MAX, &out->len);
 
     out->bytes = bytes;
     if (!bytes)
@@ -103,22 +284,22 @@ static bool read_version(const char *text, int64_t *out)
     return *text && !*end && *out > 0;
 }
 
-static int no_version(struct weir__shared *f, int64_t version)
+static int no_version(struct weir__fleet_rules *f, int64_t version)
 {
     if (version == 0)
-        return weir__shared_no_rules(f);
+        return weir__fleet_rules_missing(f);
     weir__complain(f->asker.command, "there is no version %" PRId64 " (any more)", version);
     return WEIR__EXIT_NO;
 }
 
-static int get(struct weir__shared *f, const struct weir__call *call)
+static int get(struct weir__fleet_rules *f, const struct weir__call *call)
 {
-    struct weir__centre_version v;
+    struct weir__version v;
     int64_t version = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &version))
         return weir__command_wrong(call->self, "a version is a number from 1 on");
-    int code = weir__shared_get(f, version, &v);
+    int code = weir__fleet_rules_get(f, version, &v);
     if (code != WEIR__GO_ON)
         return code;
     if (v.number == 0)
@@ -129,13 +310,14 @@ static int get(struct weir__shared *f, const struct weir__call *call)
 }
 
 /* A version that no node tries would come to all of them untried. */
-static int find_stage(struct weir__shared *f, const char *stage)
+static int find_stage(struct weir__fleet_rules *f, const char *stage)
 {
-    struct weir__centre_list list;
-    char names[WEIR__CENTRE_NAMES];
-    int code = stage ? weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list) : WEIR__GO_ON;
+    struct weir__versions_list list;
+    char names[WEIR__NODE_REPORT_NAMES];
+    int code =
+        stage ? weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list) : WEIR__GO_ON;
 
-    if (!stage || code != WEIR__GO_ON || weir__centre_follows(&list, stage, names))
+    if (!stage || code != WEIR__GO_ON || weir__node_report_follows(&list, stage, names))
         return code;
     weir__complain(f->asker.command,
                    "--stage: no node %s follows the fleet's rules, and was heard in the last "
@@ -146,11 +328,11 @@ static int find_stage(struct weir__shared *f, const char *stage)
 }
 
 /* After a change: whether it is in force everywhere in a moment. */
-static void doubt_followers(struct weir__shared *f)
+static void doubt_followers(struct weir__fleet_rules *f)
 {
     struct weir_fleet_status status;
 
-    if (weir__shared_status(f, &status) == WEIR__GO_ON && status.own > 0)
+    if (weir__fleet_rules_status(f, &status) == WEIR__GO_ON && status.own > 0)
         weir__complain(f->asker.command,
                        "warning: %" PRId64
                        " of the fleet's nodes %s rules of %s own (--rules), and "
@@ -159,7 +341,7 @@ static void doubt_followers(struct weir__shared *f)
                        status.own == 1 ? "its" : "their", status.own == 1 ? "does" : "do");
 }
 
-static int set(struct weir__shared *f, const struct weir__call *call)
+static int set(struct weir__fleet_rules *f, const struct weir__call *call)
 {
     const struct options *o = call->options;
     struct weir__text text;
@@ -170,7 +352,7 @@ static int set(struct weir__shared *f, const struct weir__call *call)
         return weir__command_wrong(call->self, "set which file?");
     if (!bytes)
         return WEIR__EXIT_WRONG;
-    struct weir__centre_edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
+    struct weir__versions_edit edit = { .note = o->note, .stage = o->stage ? o->stage : "" };
     take_head(&text, &edit);
     edit.text = text;
     if (o->base >= 0) { /* by hand: whatever it was made by */
@@ -183,7 +365,7 @@ static int set(struct weir__shared *f, const struct weir__call *call)
         weir__rules_doubts(draft, weir__rules_doubt_print, call->words[1]);
         weir__draft_destroy(draft);
         code = find_stage(f, o->stage);
-        code = code == WEIR__GO_ON ? weir__shared_put(f, &edit) : code;
+        code = code == WEIR__GO_ON ? weir__fleet_rules_put(f, &edit) : code;
         if (code == WEIR__EXIT_OK)
             doubt_followers(f);
     }
@@ -192,17 +374,17 @@ static int set(struct weir__shared *f, const struct weir__call *call)
 }
 
 /* Before it comes to all. */
-static void doubt_trial(struct weir__shared *f, int64_t version)
+static void doubt_trial(struct weir__fleet_rules *f, int64_t version)
 {
     struct weir_fleet_status s;
-    struct weir__centre_list list;
-    struct weir__centre_report r;
+    struct weir__versions_list list;
+    struct weir__node_report r;
 
-    if (weir__shared_status(f, &s) != WEIR__GO_ON || !*s.stage || s.newest != version ||
-        weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list) != WEIR__GO_ON)
+    if (weir__fleet_rules_status(f, &s) != WEIR__GO_ON || !*s.stage || s.newest != version ||
+        weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list) != WEIR__GO_ON)
         return;
-    weir__centre_number(&list);
-    while (weir__centre_next_report(&list, &r))
+    weir__versions_number(&list);
+    while (weir__node_report_next(&list, &r))
         if (r.runs == version && r.node.len == strlen(s.stage) &&
             memcmp(r.node.bytes, s.stage, r.node.len) == 0)
             return;
@@ -212,34 +394,35 @@ static void doubt_trial(struct weir__shared *f, int64_t version)
                    s.stage, version);
 }
 
-static int publish(struct weir__shared *f, const struct weir__call *call)
+static int publish(struct weir__fleet_rules *f, const struct weir__call *call)
 {
-    struct weir__centre_version v;
-    struct weir__centre_list list;
+    struct weir__version v;
+    struct weir__versions_list list;
     char base[24];
     int64_t wanted = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &wanted))
         return weir__command_wrong(call->self, "a version is a number from 1 on");
-    int code = weir__shared_get(f, 0, &v);
+    int code = weir__fleet_rules_get(f, 0, &v);
     if (code != WEIR__GO_ON)
         return code;
     if (v.number == 0)
         return no_version(f, 0);
     snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
     doubt_trial(f, wanted ? wanted : v.number);
-    code = weir__shared_ask(
-        f, (struct weir__text[]){ WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(base) }, 2, &list);
+    code = weir__fleet_rules_ask(
+        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(base) }, 2,
+        &list);
     if (code != WEIR__GO_ON)
         return code;
-    int64_t result = weir__centre_number(&list);
-    if (result == WEIR__CENTRE_REFUSED)
+    int64_t result = weir__versions_number(&list);
+    if (result == WEIR__VERSIONS_REFUSED)
         weir__complain(f->asker.command,
                        "the stage has refused version %" PRId64 ": weir fleet nodes says why",
-                       weir__centre_number(&list));
+                       weir__versions_number(&list));
     else if (result != 1)
         weir__complain(f->asker.command, "the newest version is %" PRId64,
-                       weir__centre_number(&list));
+                       weir__versions_number(&list));
     if (result != 1)
         return WEIR__EXIT_NO;
     printf("version %s is for all nodes\n", base);
@@ -268,16 +451,16 @@ static int compare(struct weir__text old, struct weir__text new, const char *nam
 }
 
 /* The newest version, and what a file or an older version would make of it. */
-static int diff(struct weir__shared *f, const struct weir__call *call)
+static int diff(struct weir__fleet_rules *f, const struct weir__call *call)
 {
-    struct weir__centre_version v;
+    struct weir__version v;
     struct weir__text other;
     int64_t older = 0;
 
     if (call->n < 2)
         return weir__command_wrong(call->self, "diff compares rules with a file or a version");
     bool is_version = read_version(call->words[1], &older);
-    int code = weir__shared_get(f, is_version ? older : 0, &v);
+    int code = weir__fleet_rules_get(f, is_version ? older : 0, &v);
     if (code != WEIR__GO_ON)
         return code;
     if (v.number == 0)
@@ -289,14 +472,14 @@ static int diff(struct weir__shared *f, const struct weir__call *call)
     struct weir__text old = { first, v.text.len };
     char *bytes = NULL;
     if (is_version) {
-        code = weir__shared_get(f, 0, &v);
+        code = weir__fleet_rules_get(f, 0, &v);
         other = v.text;
     } else {
         bytes = read_file(f, call->words[1], &other);
         code = bytes ? WEIR__GO_ON : WEIR__EXIT_WRONG;
     }
     if (code == WEIR__GO_ON) {
-        take_head(&other, &(struct weir__centre_edit){ 0 });
+        take_head(&other, &(struct weir__versions_edit){ 0 });
         code = compare(old, other, is_version ? "the newest" : call->words[1]);
     }
     free(bytes);
@@ -308,18 +491,18 @@ static int run(const struct weir__call *call)
 {
     static const struct {
         const char *word;
-        int (*run)(struct weir__shared *f, const struct weir__call *call);
+        int (*run)(struct weir__fleet_rules *f, const struct weir__call *call);
     } actions[] = { { "get", get }, { "set", set }, { "diff", diff }, { "publish", publish } };
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
 
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
         if (strcmp(call->words[0], actions[i].word) != 0)
             continue;
-        int code = weir__shared_open(&f, call->self->name, &o->common);
+        int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
         if (code == WEIR__GO_ON)
             code = actions[i].run(&f, call);
-        weir__shared_close(&f);
+        weir__fleet_rules_close(&f);
         return code;
     }
     return weir__command_wrong(call->self, "get, set, diff or publish?");

@@ -11,29 +11,29 @@
 #include "server/base/human-numbers.h"
 #include "server/base/options.h"
 #include "server/base/safe-text.h"
-#include "server/cli/fleet-document.h"
+#include "server/cli/fleet-rules.h"
 #include "server/describe/fleet-json.h"
 #include "wire/decimal.h"
 
 struct options {
-    struct weir__shared_options common;
+    struct weir__fleet_rules_options common;
     const char *note;
 };
 
 static const struct weir__option rows[] = {
-    WEIR__SHARED_ROWS(struct options),
+    WEIR__FLEET_RULES_ROWS(struct options),
     { 0 },
 };
 static const struct weir__option note_rows[] = {
-    WEIR__SHARED_ROWS(struct options),
+    WEIR__FLEET_RULES_ROWS(struct options),
     WEIR__TEXT("note", 'n', note, "TEXT", "why, for the history"),
     { 0 },
 };
 
-static int ask(struct weir__shared *f, const char *verb, struct weir__centre_list *out)
+static int ask(struct weir__fleet_rules *f, const char *verb, struct weir__versions_list *out)
 {
-    *out = (struct weir__centre_list){ 0 };
-    return weir__shared_ask(f, &WEIR__CENTRE_TEXT(verb), 1, out);
+    *out = (struct weir__versions_list){ 0 };
+    return weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT(verb), 1, out);
 }
 
 static void put_text(struct weir__text text)
@@ -43,7 +43,7 @@ static void put_text(struct weir__text text)
 
 /* --------------------------------------------------------------- history ---- */
 
-static void show_version(const struct weir__centre_version *v, int64_t all)
+static void show_version(const struct weir__version *v, int64_t all)
 {
     char when[WEIR__HUMAN];
 
@@ -62,23 +62,23 @@ static void show_version(const struct weir__centre_version *v, int64_t all)
 static int run_history(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     struct weir__buffer json = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_version v;
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    struct weir__versions_list list;
+    struct weir__version v;
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = ask(&f, "list", &list);
     if (code == WEIR__GO_ON) {
-        bool none = weir__centre_number(&list) == 0;
+        bool none = weir__versions_number(&list) == 0;
         if (none && !o->common.json)
             printf("the fleet '%s' has no rules yet, or Redis has lost them: weir fleet status\n",
                    (const char *)f.fleet.bytes);
-        weir__centre_text(&list);
-        int64_t all = weir__centre_number(&list);
+        weir__versions_text(&list);
+        int64_t all = weir__versions_number(&list);
         weir__buffer_open(&json, NULL, '[');
-        while (weir__centre_next_version(&list, &v))
+        while (weir__versions_next(&list, &v))
             if (o->common.json)
                 weir__fleet_version_json(&json, &v);
             else
@@ -87,7 +87,7 @@ static int run_history(const struct weir__call *call)
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
         code = code == WEIR__EXIT_OK && none ? WEIR__EXIT_NO : code;
     }
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 
@@ -114,19 +114,19 @@ static bool same_text(struct weir__text a, struct weir__text b)
 /* A version that is the text of an older one stands for that: what came between the two was rolled
  * back, and is not gone back to.  A version of a stage was never in force on all nodes: back from
  * it is what they run. */
-static int find_older(struct weir__shared *f, const struct weir__centre_version *newest,
-                      struct weir__centre_version *old)
+static int find_older(struct weir__fleet_rules *f, const struct weir__version *newest,
+                      struct weir__version *old)
 {
     int64_t at = newest->origin ? newest->origin : newest->number;
-    int code = weir__shared_get(f, -1, old);
+    int code = weir__fleet_rules_get(f, -1, old);
 
     if (code != WEIR__GO_ON || (old->number > 0 && old->number != newest->number))
         return code;
     do {
-        *old = (struct weir__centre_version){ .number = 0 };
+        *old = (struct weir__version){ .number = 0 };
         if (at == 1)
             return code;
-        code = weir__shared_get(f, at - 1, old);
+        code = weir__fleet_rules_get(f, at - 1, old);
         if (code == WEIR__GO_ON && old->origin) /* which may be forgotten: this text is the same */
             at = old->origin;
         else
@@ -135,10 +135,10 @@ static int find_older(struct weir__shared *f, const struct weir__centre_version 
     return code;
 }
 
-static int find_version(struct weir__shared *f, const struct weir__call *call, int64_t to,
-                        const struct weir__centre_version *newest, struct weir__centre_version *old)
+static int find_version(struct weir__fleet_rules *f, const struct weir__call *call, int64_t to,
+                        const struct weir__version *newest, struct weir__version *old)
 {
-    int code = to ? weir__shared_get(f, to, old) : find_older(f, newest, old);
+    int code = to ? weir__fleet_rules_get(f, to, old) : find_older(f, newest, old);
 
     if (code != WEIR__GO_ON || old->number > 0)
         return code;
@@ -157,7 +157,7 @@ static int find_version(struct weir__shared *f, const struct weir__call *call, i
 }
 
 /* The next answer takes the place of a text. */
-static bool keep_text(struct weir__centre_version *v, char **copy)
+static bool keep_text(struct weir__version *v, char **copy)
 {
     *copy = malloc(v->text.len + 1);
     if (*copy && v->text.len > 0)
@@ -166,15 +166,15 @@ static bool keep_text(struct weir__centre_version *v, char **copy)
     return *copy != NULL;
 }
 
-static int roll_back(struct weir__shared *f, const struct weir__call *call, int64_t to)
+static int roll_back(struct weir__fleet_rules *f, const struct weir__call *call, int64_t to)
 {
     const struct options *o = call->options;
-    struct weir__centre_version newest, old;
+    struct weir__version newest, old;
     char *newest_text = NULL, *old_text = NULL;
-    int code = weir__shared_get(f, 0, &newest);
+    int code = weir__fleet_rules_get(f, 0, &newest);
 
     if (code == WEIR__GO_ON && newest.number == 0)
-        return weir__shared_no_rules(f);
+        return weir__fleet_rules_missing(f);
     if (code == WEIR__GO_ON && !keep_text(&newest, &newest_text))
         code = weir__complain(call->self->name, "no memory");
     if (code == WEIR__GO_ON)
@@ -182,13 +182,13 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
     if (code == WEIR__GO_ON && !keep_text(&old, &old_text))
         code = weir__complain(call->self->name, "no memory");
     if (code == WEIR__GO_ON)
-        code = weir__shared_put(
-            f, &(struct weir__centre_edit){ .base = newest.number,
-                                            .base_edit = newest.edit,
-                                            .origin = old.origin ? old.origin : old.number,
-                                            .note = o->note,
-                                            .stage = "",
-                                            .text = old.text });
+        code = weir__fleet_rules_put(
+            f, &(struct weir__versions_edit){ .base = newest.number,
+                                              .base_edit = newest.edit,
+                                              .origin = old.origin ? old.origin : old.number,
+                                              .note = o->note,
+                                              .stage = "",
+                                              .text = old.text });
     free(newest_text);
     free(old_text);
     return code;
@@ -197,15 +197,15 @@ static int roll_back(struct weir__shared *f, const struct weir__call *call, int6
 static int run_rollback(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     int64_t to = 0;
 
     if (call->n > 0 && (!weir__count_parse(call->words[0], strlen(call->words[0]), &to) || to < 1))
         return weir__command_wrong(call->self, "a version is a number from 1 on");
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
     if (code == WEIR__GO_ON)
         code = roll_back(&f, call, to);
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 
@@ -229,7 +229,7 @@ const struct weir__command weir__cmd_fleet_rollback = {
 
 /* ----------------------------------------------------------------- nodes ---- */
 
-static void show_member(const struct weir__centre_report *r)
+static void show_member(const struct weir__node_report *r)
 {
     if (r->part < 0)
         printf(", AWAY");
@@ -239,11 +239,11 @@ static void show_member(const struct weir__centre_report *r)
         printf(", TWO HOSTS have this name");
 }
 
-static void show_report(const struct weir__centre_report *r, int64_t now)
+static void show_report(const struct weir__node_report *r, int64_t now)
 {
     char age[WEIR__DURATION];
 
-    weir__human_duration(age, weir__centre_age(r, now));
+    weir__human_duration(age, weir__node_report_age(r, now));
     put_text(r->node);
     if (r->time_us > 0)
         printf("  version %" PRId64 ", heard %s ago", r->runs, age);
@@ -260,33 +260,34 @@ static void show_report(const struct weir__centre_report *r, int64_t now)
 static int run_nodes(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     struct weir__buffer json = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_report r;
+    struct weir__versions_list list;
+    struct weir__node_report r;
     bool wrong = false;
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
         code = ask(&f, "nodes", &list);
     if (code == WEIR__GO_ON) {
-        int64_t now = weir__centre_number(&list);
+        int64_t now = weir__versions_number(&list);
         weir__buffer_open(&json, NULL, '[');
         wrong = list.left == 0;
         if (wrong && !o->common.json)
             printf("the fleet '%s' has no nodes\n", (const char *)f.fleet.bytes);
-        while (weir__centre_next_report(&list, &r)) {
+        while (weir__node_report_next(&list, &r)) {
             if (o->common.json)
                 weir__fleet_report_json(&json, &r, now);
             else
                 show_report(&r, now);
-            wrong = wrong || r.shares_name || (r.refused > 0 && !weir__centre_is_silent(&r, now));
+            wrong =
+                wrong || r.shares_name || (r.refused > 0 && !weir__node_report_is_silent(&r, now));
         }
         weir__buffer_close(&json, "]\n");
         code = weir__buffer_print(&json, o->common.json ? stdout : NULL);
         code = code == WEIR__EXIT_OK && wrong ? WEIR__EXIT_NO : code;
     }
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 
@@ -331,14 +332,14 @@ static bool is_nobody(const struct weir_fleet_status *d)
     return d->newest == 0 && d->nodes + d->own + d->silent == 0;
 }
 
-static void show_status(const struct weir__shared *f, const struct weir_fleet_status *d)
+static void show_status(const struct weir__fleet_rules *f, const struct weir_fleet_status *d)
 {
     char own[WEIR__HUMAN];
 
     if (d->newest > 0)
         show_versions(d);
     else
-        weir__shared_say_none(stdout, f, d);
+        weir__fleet_rules_say_why_none(stdout, f, d);
     if (is_nobody(d))
         printf(", and no nodes");
     if (d->own > 0)
@@ -355,13 +356,13 @@ static void show_status(const struct weir__shared *f, const struct weir_fleet_st
 static int run_status(const struct weir__call *call)
 {
     const struct options *o = call->options;
-    struct weir__shared f;
+    struct weir__fleet_rules f;
     struct weir__buffer json = { 0 };
     struct weir_fleet_status status;
-    int code = weir__shared_open(&f, call->self->name, &o->common);
+    int code = weir__fleet_rules_open(&f, call->self->name, &o->common);
 
     if (code == WEIR__GO_ON)
-        code = weir__shared_status(&f, &status);
+        code = weir__fleet_rules_status(&f, &status);
     if (code == WEIR__GO_ON) {
         weir__buffer_open(&json, NULL, '{');
         if (o->common.json)
@@ -375,7 +376,7 @@ static int run_status(const struct weir__call *call)
                    ? WEIR__EXIT_NO
                    : code;
     }
-    weir__shared_close(&f);
+    weir__fleet_rules_close(&f);
     return code;
 }
 

@@ -9,7 +9,7 @@ static void member_text(struct weir__buffer *out, const char *name, struct weir_
     weir__buffer_json(out, text.bytes, text.len);
 }
 
-void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centre_version *v)
+void weir__fleet_version_json(struct weir__buffer *out, const struct weir__version *v)
 {
     weir__buffer_open(out, NULL, '{');
     weir__buffer_member_number(out, "version", v->number);
@@ -37,7 +37,7 @@ void weir__fleet_status_json(struct weir__buffer *out, const struct weir_fleet_s
     weir__buffer_close(out, "}");
 }
 
-void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre_report *r,
+void weir__fleet_report_json(struct weir__buffer *out, const struct weir__node_report *r,
                              int64_t now_us)
 {
     bool reported = r->time_us > 0, member = r->part >= 0;
@@ -48,7 +48,7 @@ void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre
     weir__buffer_member_number(out, "refused", r->refused);
     member_text(out, "why", r->why);
     weir__buffer_member_number_or_null(out, "heard_us_ago", reported,
-                                       weir__centre_age(r, now_us) / WEIR_MICROSECOND);
+                                       weir__node_report_age(r, now_us) / WEIR_MICROSECOND);
     weir__buffer_member_number_or_null(out, "part", member, r->part);
     weir__buffer_member_number_or_null(out, "weight", member, r->weight);
     weir__buffer_member_bool(out, "shares_name", r->shares_name);

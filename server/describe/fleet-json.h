@@ -4,11 +4,11 @@
 
 #include "cluster/fleet/node-reports.h"
 
-void weir__fleet_version_json(struct weir__buffer *out, const struct weir__centre_version *version);
+void weir__fleet_version_json(struct weir__buffer *out, const struct weir__version *version);
 /* The member "rules". */
 void weir__fleet_status_json(struct weir__buffer *out, const struct weir_fleet_status *status);
 /* `now_us`: as rules-versions.lua answers it. */
-void weir__fleet_report_json(struct weir__buffer *out, const struct weir__centre_report *report,
+void weir__fleet_report_json(struct weir__buffer *out, const struct weir__node_report *report,
                              int64_t now_us);
 
 #endif

@@ -36,8 +36,8 @@ void weir__doubt_pattern(const struct weir__doubting *r, const struct weir__rule
 /* Is it a page that attackers come to: login, password, ...? */
 bool weir__path_is_guessed(const struct weir__pattern *p);
 
-/* rules-doubts-limits.c -- rules and limits that never refuse, because others are tighter. */
-void weir__doubt_limits(const struct weir__doubting *r, size_t rule);
+/* rules-doubts-tighter.c -- a rule and its limits that never refuse, because others are tighter. */
+void weir__doubt_tighter(const struct weir__doubting *r, size_t rule);
 
 /* rules-doubts-lists.c -- one of the draft's lists. */
 void weir__doubt_list(const struct weir__doubting *r, size_t list);

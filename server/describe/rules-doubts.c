@@ -1,5 +1,5 @@
 /* rules-doubts.c -- rules that are valid, but probably not meant so.  Attributes that a door lacks
- * are warned of there: in nginx/rules.c, and by server/replay/report-notes.c for a log. */
+ * are warned of there: in nginx/attributes.c, and by server/replay/report-notes.c for a log. */
 #include "server/describe/rules-doubts-private.h"
 
 #include <stdarg.h>
@@ -401,6 +401,19 @@ static void doubt_words(const struct weir__doubting *r, const struct weir__rule_
                     "zone has no effect: only day, week and month are calendar windows");
 }
 
+#define BUCKETS_MANY 1000
+
+/* Many keys with a long window each: docs/operating.md, when the table is full. */
+static void doubt_buckets(const struct weir__doubting *r, const struct weir__rule_draft *rule)
+{
+    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
+        if (rule->limits[i].buckets > BUCKETS_MANY)
+            weir__doubt(
+                r, rule->mark,
+                "%d buckets are %d KiB for each key, taken from other windows; write %d or fewer",
+                rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_MANY);
+}
+
 static void doubt_cost(const struct weir__doubting *r, const struct weir__rule_draft *rule)
 {
     const char *name = rule->cost_attribute;
@@ -471,7 +484,8 @@ void weir__rules_doubts(const struct weir__draft *draft,
 
     for (size_t i = 0; i < r->draft->n_rules; i++) {
         weir__doubt_rule(r, &r->draft->rules[i]);
-        weir__doubt_limits(r, i);
+        doubt_buckets(r, &r->draft->rules[i]);
+        weir__doubt_tighter(r, i);
     }
     weir__doubt_guards(r);
     if (r->draft->n_guards > 0 && r->draft->n_rules == 0)

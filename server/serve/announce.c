@@ -15,6 +15,7 @@
 #include "server/base/complain.h"
 #include "server/base/human-numbers.h"
 #include "server/base/table-file.h"
+#include "server/describe/rules-doubts.h"
 #include "server/serve/fleet.h"
 #include "table/file.h"
 #include "weir-admin.h"
@@ -38,6 +39,46 @@ void weir__tell_supervisor(const char *text)
     if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address, len) < 0)
         weir__complain("serve", "the supervisor could not be told: %s", strerror(errno));
     close(fd);
+}
+
+/* ----------------------------------------------------------------- rules ---- */
+
+#define DOUBTS_MAX 100
+
+struct doubts {
+    const char *name;
+    struct weir__buffer json;
+    size_t n;
+};
+
+static void tell_doubt(void *context, const struct weir_problem *p)
+{
+    struct doubts *doubts = context;
+
+    if (doubts->n++ >= DOUBTS_MAX)
+        return;
+    weir__problem_json(&doubts->json, p, false);
+    if (p->line > 0)
+        weir__complain("serve", "%s:%d:%d: warning: %s", doubts->name, p->line, p->column, p->text);
+    else
+        weir__complain("serve", "%s: warning: %s", doubts->name, p->text);
+}
+
+struct weir__buffer weir__announce_doubts(const char *text, size_t len,
+                                          const struct weir_rules_options *options)
+{
+    struct doubts doubts = { .name = options->name };
+    struct weir__draft *draft = NULL;
+
+    weir__buffer_open(&doubts.json, NULL, '[');
+    if (weir__draft_read(&draft, text, len, options, NULL) == WEIR_OK)
+        weir__rules_doubts(draft, tell_doubt, &doubts);
+    weir__draft_destroy(draft);
+    if (doubts.n > DOUBTS_MAX)
+        weir__complain("serve", "%s: %zu more warnings: weir rules check %s", options->name,
+                       doubts.n - DOUBTS_MAX, options->name);
+    weir__buffer_close(&doubts.json, "]");
+    return doubts.json;
 }
 
 struct counts {
@@ -68,6 +109,8 @@ void weir__announce_reload(struct weir__in_force *in_force)
         weir__complain("serve", "%s is in force: %s, %s", info.source, counts_of(&info).text,
                        info.hash);
 }
+
+/* ----------------------------------------------------------------- ready ---- */
 
 /* Switches by hand outlive the server: its operator must not think that rules are enforced which
  * are not. */

@@ -10,6 +10,10 @@
 void weir__announce_ready(const struct weir__server *server, const struct weir__listen *listen);
 /* The rule file has changed, and this came of it. */
 void weir__announce_reload(struct weir__in_force *in_force);
+/* What `weir rules check` would warn of.  The text is right; the answer is a JSON array of
+ * {line, column, text}. */
+struct weir__buffer weir__announce_doubts(const char *text, size_t len,
+                                          const struct weir_rules_options *options);
 /* By sd_notify(3)'s protocol, if the supervisor speaks it. */
 void weir__tell_supervisor(const char *text);
 

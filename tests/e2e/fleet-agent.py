@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """fleet-agent.py FLEET-AGENT [TEST...] -- processes that join a fleet (weir-fleet.h), on a real
-redis-server: one limit, parts, rules of the centre; Redis killed and stopped."""
+redis-server: one limit, parts, rules of the fleet; Redis killed and stopped."""
 import importlib
 import os
 import shutil

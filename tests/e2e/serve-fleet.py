@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """serve-fleet.py WEIR [TEST...] -- servers of a fleet on a real redis-server: one limit for all of
-them at every door, the rules of the centre, a Redis that goes away and comes back."""
+them at every door, the fleet's rules, a Redis that goes away and comes back."""
 import contextlib
 import json
 import os

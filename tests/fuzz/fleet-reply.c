@@ -1,7 +1,7 @@
 /* fleet-reply.c -- any reply of RESP as what Redis answers to a node of a fleet.
  *
- *   Bytes that the scanner finds whole are read as notes, a member's part, a lock and the centre's
- *   lists.  What is accepted lies within its bounds.
+ *   Bytes that the scanner finds whole are read as notes, a member's part, a lock and lists of
+ *   the rules' versions.  What is accepted lies within its bounds.
  */
 #include "fuzz/fuzz.h"
 
@@ -55,21 +55,21 @@ static void read_lock(struct weir__text reply)
     check(is_in(lock.holder, reply));
 }
 
-static void read_centre(struct weir__text reply)
+static void read_versions(struct weir__text reply)
 {
-    struct weir__centre_list whole, list;
-    struct weir__centre_version version;
-    struct weir__centre_report report;
+    struct weir__versions_list whole, list;
+    struct weir__version version;
+    struct weir__node_report report;
     struct weir__text why;
 
-    if (!weir__centre_list(&whole, reply.bytes, &why))
+    if (!weir__versions_list(&whole, reply.bytes, &why))
         return;
     list = whole;
-    if (weir__centre_version(&list, &version))
+    if (weir__version(&list, &version))
         check(is_in(version.text, reply) && is_in(version.author, reply));
-    for (list = whole; weir__centre_next_version(&list, &version);)
+    for (list = whole; weir__versions_next(&list, &version);)
         check(is_in(version.note, reply));
-    for (list = whole; weir__centre_next_report(&list, &report);)
+    for (list = whole; weir__node_report_next(&list, &report);)
         check(is_in(report.node, reply) && is_in(report.why, reply));
 }
 
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_notes(reply);
         read_member(reply);
         read_lock(reply);
-        read_centre(reply);
+        read_versions(reply);
         free(exact);
     }
     free(copy);

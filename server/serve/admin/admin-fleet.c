@@ -41,11 +41,11 @@ static bool fail(struct weir__verb_call *call, int64_t code, const struct weir_e
 
 /* The list that the fleet's Redis answers, in `reply`; false: the call has failed. */
 static bool ask(struct weir__verb_call *call, const struct fleet *f, const char *verb,
-                struct weir__buffer *reply, struct weir__centre_list *out)
+                struct weir__buffer *reply, struct weir__versions_list *out)
 {
     struct weir_error error = { .text = "" };
     int code =
-        weir__rules_call(f->redis, f->info.name, &WEIR__CENTRE_TEXT(verb), 1, reply, out, &error);
+        weir__rules_call(f->redis, f->info.name, &WEIR__VERSIONS_TEXT(verb), 1, reply, out, &error);
 
     return code == WEIR_OK || fail(call, code, &error);
 }
@@ -75,15 +75,15 @@ void weir__admin_fleet(struct weir__verb_call *call)
 void weir__admin_fleet_nodes(struct weir__verb_call *call)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_report r;
+    struct weir__versions_list list;
+    struct weir__node_report r;
     struct fleet f;
 
     if (find_fleet(call, &f) && ask(call, &f, "nodes", &reply, &list)) {
-        int64_t now_us = weir__centre_number(&list);
+        int64_t now_us = weir__versions_number(&list);
         weir__buffer_open(&call->out, NULL, '{');
         weir__buffer_open(&call->out, "nodes", '[');
-        while (weir__centre_next_report(&list, &r))
+        while (weir__node_report_next(&list, &r))
             weir__fleet_report_json(&call->out, &r, now_us);
         weir__buffer_close(&call->out, "]}");
     }
@@ -93,22 +93,22 @@ void weir__admin_fleet_nodes(struct weir__verb_call *call)
 void weir__admin_fleet_history(struct weir__verb_call *call)
 {
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list;
-    struct weir__centre_version v;
+    struct weir__versions_list list;
+    struct weir__version v;
     struct fleet f;
 
     if (find_fleet(call, &f) && ask(call, &f, "list", &reply, &list)) {
         weir__buffer_open(&call->out, NULL, '{');
-        weir__buffer_member_number(&call->out, "newest", weir__centre_number(&list));
-        struct weir__text stage = weir__centre_text(&list);
-        weir__buffer_member_number(&call->out, "all", weir__centre_number(&list));
+        weir__buffer_member_number(&call->out, "newest", weir__versions_number(&list));
+        struct weir__text stage = weir__versions_text(&list);
+        weir__buffer_member_number(&call->out, "all", weir__versions_number(&list));
         weir__buffer_member_name(&call->out, "stage");
         if (stage.len > 0)
             weir__buffer_json(&call->out, stage.bytes, stage.len);
         else
             weir__buffer_text(&call->out, "null");
         weir__buffer_open(&call->out, "versions", '[');
-        while (weir__centre_next_version(&list, &v))
+        while (weir__versions_next(&list, &v))
             weir__fleet_version_json(&call->out, &v);
         weir__buffer_close(&call->out, "]}");
     }
@@ -184,9 +184,9 @@ static void answer_version(struct weir__verb_call *call, int64_t version, int64_
     weir__buffer_close(&call->out, "}");
 }
 
-static const char *author(const struct fleet *f, char out[WEIR__CENTRE_AUTHOR])
+static const char *author(const struct fleet *f, char out[WEIR__VERSIONS_AUTHOR])
 {
-    snprintf(out, WEIR__CENTRE_AUTHOR, "api@%s", f->info.node);
+    snprintf(out, WEIR__VERSIONS_AUTHOR, "api@%s", f->info.node);
     return out;
 }
 
@@ -194,7 +194,7 @@ void weir__admin_fleet_rules_set(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values;
     struct weir_error error = { .text = "" };
-    char by[WEIR__CENTRE_AUTHOR];
+    char by[WEIR__VERSIONS_AUTHOR];
     struct fleet f;
 
     if (!find_fleet(call, &f))
@@ -243,7 +243,7 @@ void weir__admin_fleet_rollback(struct weir__verb_call *call)
 {
     int64_t origin = call->values[0].number;
     struct weir_error error = { .text = "" };
-    char by[WEIR__CENTRE_AUTHOR];
+    char by[WEIR__VERSIONS_AUTHOR];
     struct fleet f;
 
     if (!find_fleet(call, &f))

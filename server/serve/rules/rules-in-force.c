@@ -25,7 +25,7 @@
 #include "server/base/complain.h"
 #include "server/base/digest.h"
 #include "server/base/replace-file.h"
-#include "server/describe/rules-doubts.h"
+#include "server/serve/announce.h"
 
 static const char no_rules[] = "version: 1\nrules: []\n"; /* in force until there are some */
 
@@ -199,55 +199,16 @@ static int use(struct weir__in_force *in_force, struct weir_rules **rules, weir_
     return WEIR_OK;
 }
 
-/* -------------------------------------------------------------- doubts ---- */
-
-#define DOUBTS_MAX 100
-
-struct doubts {
-    const char *name;
-    struct weir__buffer json;
-    size_t n;
-};
-
-static void tell_doubt(void *context, const struct weir_problem *p)
-{
-    struct doubts *doubts = context;
-
-    if (doubts->n++ >= DOUBTS_MAX)
-        return;
-    weir__problem_json(&doubts->json, p, false);
-    if (p->line > 0)
-        weir__complain("serve", "%s:%d:%d: warning: %s", doubts->name, p->line, p->column, p->text);
-    else
-        weir__complain("serve", "%s: warning: %s", doubts->name, p->text);
-}
-
-/* On stderr, and for readers.  The text has been parsed: it is right. */
-static struct weir__buffer find_doubts(const struct weir__in_force *in_force,
-                                       const struct attempt *a)
-{
-    struct weir_rules_options options = { .name = in_force->path ? in_force->path : "rules",
-                                          .files = in_force->path != NULL };
-    struct doubts doubts = { .name = options.name };
-    struct weir__draft *draft = NULL;
-
-    weir__buffer_open(&doubts.json, NULL, '[');
-    if (weir__draft_read(&draft, a->text, a->len, &options, NULL) == WEIR_OK)
-        weir__rules_doubts(draft, tell_doubt, &doubts);
-    weir__draft_destroy(draft);
-    if (doubts.n > DOUBTS_MAX)
-        weir__complain("serve", "%s: %zu more warnings: weir rules check %s", options.name,
-                       doubts.n - DOUBTS_MAX, options.name);
-    weir__buffer_close(&doubts.json, "]");
-    return doubts.json;
-}
+/* ------------------------------------------------------------- readers ---- */
 
 /* What readers see from now on. */
 static void publish(struct weir__in_force *in_force, struct attempt *a, const char *source)
 {
     const struct weir__active *active = weir__in_force_active(in_force);
     struct weir__in_force_info *info = &in_force->info;
-    struct weir__buffer doubts = find_doubts(in_force, a);
+    struct weir_rules_options options = { .name = in_force->path ? in_force->path : "rules",
+                                          .files = in_force->path != NULL };
+    struct weir__buffer doubts = weir__announce_doubts(a->text, a->len, &options);
 
     adopt_files(in_force, a);
     pthread_mutex_lock(&in_force->mutex);

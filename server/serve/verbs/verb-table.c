@@ -49,7 +49,7 @@
 #define ATTRIBUTE  TEXT("attribute", .needed = true, .example = "\"ip\"", \
                         .text = "of the entries: ip, account, header.x-app")
 #define PERMIT     TEXT("permit", .needed = true, .text = "as enter or renew answered it")
-#define NOTE       TEXT("note", .word = "NOTE", .max = WEIR__CENTRE_NOTE - 1, \
+#define NOTE       TEXT("note", .word = "NOTE", .max = WEIR__VERSIONS_NOTE - 1, \
                         .text = "why, for the history")
 #define LOCK_NAME  TEXT("name", .needed = true, .min = 1, .max = 256, .example = "\"nightly\"")
 #define LOCK_OWNER TEXT("owner", .needed = true, .min = 1, .max = 63, \

@@ -9,68 +9,68 @@ static struct weir__follower follower;
 
 static int event(int kind, int64_t version, weir_time now)
 {
-    struct weir__centre_event e = { .of = { version, version * 10 } };
+    struct weir__follower_event e = { .of = { version, version * 10 } };
 
     e.kind = kind;
-    return (int)weir__centre_step(&follower, &e, now).verb;
+    return (int)weir__follower_step(&follower, &e, now).verb;
 }
 
 static void refuse(const char *why, weir_time now)
 {
-    struct weir__centre_event e = { .kind = WEIR__CENTRE_APPLIED, .why = why };
+    struct weir__follower_event e = { .kind = WEIR__FOLLOWER_APPLIED, .why = why };
 
-    assert_int_equal(weir__centre_step(&follower, &e, now).verb, WEIR__CENTRE_POLL);
+    assert_int_equal(weir__follower_step(&follower, &e, now).verb, WEIR__FOLLOWER_POLL);
 }
 
 TEST(test_D6_a_version_is_polled_fetched_applied_and_reported)
 {
     follower = (struct weir__follower){ 0 };
-    assert_int_equal(event(WEIR__CENTRE_TIME, 0, 0), WEIR__CENTRE_POLL);
-    assert_int_equal(event(WEIR__CENTRE_TIME, 0, 900 * MS), WEIR__CENTRE_NOTHING);
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 7, MS), WEIR__CENTRE_FETCH);
-    assert_int_equal(event(WEIR__CENTRE_FETCHED, 7, 2 * MS), WEIR__CENTRE_APPLY);
+    assert_int_equal(event(WEIR__FOLLOWER_TIME, 0, 0), WEIR__FOLLOWER_POLL);
+    assert_int_equal(event(WEIR__FOLLOWER_TIME, 0, 900 * MS), WEIR__FOLLOWER_NOTHING);
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 7, MS), WEIR__FOLLOWER_FETCH);
+    assert_int_equal(event(WEIR__FOLLOWER_FETCHED, 7, 2 * MS), WEIR__FOLLOWER_APPLY);
     assert_int_equal(follower.runs.version, 0);
-    assert_int_equal(event(WEIR__CENTRE_APPLIED, 7, 3 * MS), WEIR__CENTRE_POLL);
+    assert_int_equal(event(WEIR__FOLLOWER_APPLIED, 7, 3 * MS), WEIR__FOLLOWER_POLL);
     assert_int_equal(follower.runs.version, 7);
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 7, 4 * MS), WEIR__CENTRE_NOTHING);
-    assert_int_equal(event(WEIR__CENTRE_TIME, 0, 502 * MS), WEIR__CENTRE_NOTHING);
-    assert_int_equal(event(WEIR__CENTRE_TIME, 0, 503 * MS), WEIR__CENTRE_POLL);
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 7, 4 * MS), WEIR__FOLLOWER_NOTHING);
+    assert_int_equal(event(WEIR__FOLLOWER_TIME, 0, 502 * MS), WEIR__FOLLOWER_NOTHING);
+    assert_int_equal(event(WEIR__FOLLOWER_TIME, 0, 503 * MS), WEIR__FOLLOWER_POLL);
 }
 
 TEST(test_D6_a_refused_version_is_reported_and_not_tried_again)
 {
     follower = (struct weir__follower){ .runs = { 6, 60 } };
-    event(WEIR__CENTRE_TIME, 0, 0);
-    event(WEIR__CENTRE_POLLED, 7, MS);
-    event(WEIR__CENTRE_FETCHED, 7, 2 * MS);
+    event(WEIR__FOLLOWER_TIME, 0, 0);
+    event(WEIR__FOLLOWER_POLLED, 7, MS);
+    event(WEIR__FOLLOWER_FETCHED, 7, 2 * MS);
     refuse("no such list", 3 * MS);
     assert_fields(follower, (runs.version, 6), (refused.version, 7));
     assert_string_equal(follower.why, "no such list");
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 7, 4 * MS), WEIR__CENTRE_NOTHING);
-    event(WEIR__CENTRE_TIME, 0, 600 * MS);
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 8, 601 * MS), WEIR__CENTRE_FETCH);
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 7, 4 * MS), WEIR__FOLLOWER_NOTHING);
+    event(WEIR__FOLLOWER_TIME, 0, 600 * MS);
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 8, 601 * MS), WEIR__FOLLOWER_FETCH);
     assert_int_equal(follower.refused.version, 0);
 }
 
 TEST(test_D6_another_version_with_the_same_number)
 {
     follower = (struct weir__follower){ .runs = { 6, 61 } }; /* a failover has lost it */
-    event(WEIR__CENTRE_TIME, 0, 0);
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 6, MS), WEIR__CENTRE_FETCH);
+    event(WEIR__FOLLOWER_TIME, 0, 0);
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 6, MS), WEIR__FOLLOWER_FETCH);
 }
 
 TEST(test_D6_no_answer_and_news)
 {
     follower = (struct weir__follower){ .runs = { 6, 60 } };
-    event(WEIR__CENTRE_TIME, 0, 0);
-    assert_int_equal(event(WEIR__CENTRE_FAILED, 0, MS), WEIR__CENTRE_NOTHING);
+    event(WEIR__FOLLOWER_TIME, 0, 0);
+    assert_int_equal(event(WEIR__FOLLOWER_FAILED, 0, MS), WEIR__FOLLOWER_NOTHING);
     assert_int_equal(follower.runs.version, 6);
-    assert_int_equal(event(WEIR__CENTRE_NEWS, 0, 2 * MS), WEIR__CENTRE_POLL);
-    assert_int_equal(event(WEIR__CENTRE_NEWS, 0, 3 * MS), WEIR__CENTRE_NOTHING);
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 6, 4 * MS), WEIR__CENTRE_NOTHING);
-    assert_int_equal(event(WEIR__CENTRE_TIME, 0, 5 * MS), WEIR__CENTRE_POLL); /* for the news */
-    assert_int_equal(event(WEIR__CENTRE_POLLED, 5, 6 * MS), WEIR__CENTRE_FETCH);
-    assert_int_equal(event(WEIR__CENTRE_FETCHED, 4, 7 * MS), WEIR__CENTRE_NOTHING);
+    assert_int_equal(event(WEIR__FOLLOWER_NEWS, 0, 2 * MS), WEIR__FOLLOWER_POLL);
+    assert_int_equal(event(WEIR__FOLLOWER_NEWS, 0, 3 * MS), WEIR__FOLLOWER_NOTHING);
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 6, 4 * MS), WEIR__FOLLOWER_NOTHING);
+    assert_int_equal(event(WEIR__FOLLOWER_TIME, 0, 5 * MS), WEIR__FOLLOWER_POLL); /* for the news */
+    assert_int_equal(event(WEIR__FOLLOWER_POLLED, 5, 6 * MS), WEIR__FOLLOWER_FETCH);
+    assert_int_equal(event(WEIR__FOLLOWER_FETCHED, 4, 7 * MS), WEIR__FOLLOWER_NOTHING);
 }
 
 static const struct weir__text rules = { "rules", 5 };

@@ -77,11 +77,11 @@ TEST(test_D6_versions_from_c)
 static void report(struct weir_redis *redis, const char *node, const char *runs,
                    const char *refused, const char *why)
 {
-    const struct weir__text words[] = { WEIR__CENTRE_TEXT("poll"), WEIR__CENTRE_TEXT(node),
-                                        WEIR__CENTRE_TEXT(runs), WEIR__CENTRE_TEXT(refused),
-                                        WEIR__CENTRE_TEXT(why) };
+    const struct weir__text words[] = { WEIR__VERSIONS_TEXT("poll"), WEIR__VERSIONS_TEXT(node),
+                                        WEIR__VERSIONS_TEXT(runs), WEIR__VERSIONS_TEXT(refused),
+                                        WEIR__VERSIONS_TEXT(why) };
     struct weir__buffer reply = { 0 };
-    struct weir__centre_list list;
+    struct weir__versions_list list;
 
     assert_ok(weir__rules_call(redis, NULL, words, 5, &reply, &list, NULL));
     weir__buffer_free(&reply);
@@ -178,8 +178,8 @@ TEST(test_D6_wrong_words_from_c)
 {
     struct weir_redis *redis = begin();
     struct weir_fleet_history history;
-    char *large = calloc(1, WEIR__CENTRE_TEXT_MAX + 1);
-    struct weir_fleet_change change = { .text = large, .len = WEIR__CENTRE_TEXT_MAX + 1 };
+    char *large = calloc(1, WEIR__VERSIONS_TEXT_MAX + 1);
+    struct weir_fleet_change change = { .text = large, .len = WEIR__VERSIONS_TEXT_MAX + 1 };
 
     assert_int_equal(weir_fleet_history(redis, "a b", &history, NULL), WEIR_INVALID);
     assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), WEIR_INVALID);

@@ -3,23 +3,9 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
-
-#include "server/base/count-distinct.h"
+#include "unit/sketch-secrets.h"
 
 OWNS(weir__distinct)
-
-static struct weir__sketch_secrets secrets;
-
-static int fill_secrets(void **state)
-{
-    weir__sketch_secrets_make(&secrets, "seven", 5);
-    return 0;
-}
-
-static uint64_t hash_of(int64_t n)
-{
-    return weir__sketch_hash(&secrets, &n, sizeof(n));
-}
 
 TEST(test_secrets_depend_on_the_text)
 {

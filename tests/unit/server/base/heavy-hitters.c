@@ -3,25 +3,11 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "unit/sketch-secrets.h"
 
-#include "server/base/count-distinct.h"
 #include "server/base/heavy-hitters.h"
-#include "server/base/safe-text.h"
 
 OWNS(weir__hitters)
-
-static struct weir__sketch_secrets secrets;
-
-static int fill_secrets(void **state)
-{
-    weir__sketch_secrets_make(&secrets, "seven", 5);
-    return 0;
-}
-
-static uint64_t hash_of(int64_t n)
-{
-    return weir__sketch_hash(&secrets, &n, sizeof(n));
-}
 
 static void add_number(struct weir__hitters *h, int64_t n)
 {
@@ -106,27 +92,6 @@ TEST(test_hitters_whose_hashes_share_a_place)
     weir__hitters_add(h, (uint64_t)999 << 32 | 31, "x", 1, 1000);
     assert_int_equal(weir__hitters_top(h, top, 16), 1);
     assert_in_range(top[0].count, 1001, 1063);
-}
-
-/* ------------------------------------------------------------- the texts ---- */
-
-TEST(test_long_texts_are_cut_between_characters)
-{
-    char out[9];
-
-    weir__text_cut(out, sizeof(out), "12345678", 8);
-    assert_string_equal(out, "12345678");
-    weir__text_cut(out, sizeof(out), "123456789", 9);
-    assert_string_equal(out, "12345...");
-    weir__text_cut(out, sizeof(out),
-                   "123\xe2\x82\xac"
-                   "67890",
-                   11);
-    assert_string_equal(out, "123...");
-    weir__text_cut(out, sizeof(out), "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", 10);
-    assert_string_equal(out, "\x80\x80...");
-    weir__text_cut(out, sizeof(out), "", 0);
-    assert_string_equal(out, "");
 }
 
 GROUP(fill_secrets, NULL)

@@ -1,4 +1,4 @@
-/* rules-doubts-limits.c -- limits that never refuse, because another one on the same requests is
+/* rules-doubts-tighter.c -- limits that never refuse, because another one on the same requests is
  * tighter.  A ban on such a rule never comes.
  *
  * Only what is certain is said: limits of the same algorithm, and of rules with the same key, cost
@@ -10,20 +10,7 @@
 
 #include "base/base.h"
 
-#define BUCKETS_MANY 1000
-
-/* Many keys with a long window each: docs/operating.md, when the table is full. */
-static void doubt_buckets(const struct weir__doubting *r, const struct weir__rule_draft *rule)
-{
-    for (size_t i = 0; rule->key && rule->key[0] && i < rule->n_limits; i++)
-        if (rule->limits[i].buckets > BUCKETS_MANY)
-            weir__doubt(
-                r, rule->mark,
-                "%d buckets are %d KiB for each key, taken from other windows; write %d or fewer",
-                rule->limits[i].buckets, rule->limits[i].buckets / 256, BUCKETS_MANY);
-}
-
-/* ---------------------------------------------------------------- tighter ---- */
+/* ----------------------------------------------------------------- limits ---- */
 
 static const char *algorithm_of(const struct weir_limit *limit)
 {
@@ -227,9 +214,8 @@ static void doubt_beside(const struct weir__doubting *r, const struct weir__rule
         }
 }
 
-void weir__doubt_limits(const struct weir__doubting *r, size_t rule)
+void weir__doubt_tighter(const struct weir__doubting *r, size_t rule)
 {
-    doubt_buckets(r, &r->draft->rules[rule]);
     doubt_beside(r, &r->draft->rules[rule]);
     doubt_behind(r, rule);
     doubt_together(r, rule);

@@ -1,6 +1,6 @@
-/* centre.c -- the rules of a fleet, changed by a program: two editors, and a way back.
+/* fleet-rules.c -- the rules of a fleet, changed by a program: two editors, and a way back.
  *
- *     centre [URL]
+ *     fleet-rules [URL]
  *
  * Ann and Bob have both read the newest version.  Ann's change is the next one; Bob's is based on a
  * version that is the newest no more, and is refused: he looks at Ann's first.  Then the version
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     int64_t base;
 
     if (weir_redis_create(&redis, url, NULL, &error)) {
-        fprintf(stderr, "centre: %s\n", error.text);
+        fprintf(stderr, "fleet-rules: %s\n", error.text);
         return 1;
     }
     if (weir_fleet_rules_get(redis, FLEET, 0, &newest, NULL, &error)) {

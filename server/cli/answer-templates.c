@@ -1,4 +1,5 @@
-/* show-answer.c -- a server's answers in words: templates, and text made safe for a terminal. */
+/* answer-templates.c -- templates for a server's answers in words, and text made safe for a
+ * terminal.  Each command has its own. */
 #include <stdlib.h>
 #include <string.h>
 

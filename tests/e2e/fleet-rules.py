@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fleet-centre.py REDIS-LOAD [--long] [TEST...] -- `weir fleet rules`, `history`, `rollback`,
+"""fleet-rules.py REDIS-LOAD [--long] [TEST...] -- `weir fleet rules`, `history`, `rollback`,
 `nodes` and `status` on a real redis-server and a real cluster, with nodes that follow; editors who
 work at the same time; a master that is killed."""
 import contextlib
@@ -19,7 +19,7 @@ from redising import Redis, until
 from redisload import EXAMPLE, WEIR, url
 from serving import Server, run_tests, write
 
-CENTRE_EXAMPLE = os.path.join(os.path.dirname(EXAMPLE), "example-centre")
+RULES_EXAMPLE = os.path.join(os.path.dirname(EXAMPLE), "example-fleet-rules")
 Cluster = importlib.import_module("redis-cluster").Cluster
 RULES = "version: 1\nrules:\n  - { name: per-ip, key: '{ip}', limit: %s }\n"
 
@@ -421,7 +421,7 @@ def test_D6_master_killed(program):
 
 def test_D6_example(program):
     with Redis() as r:
-        said = subprocess.run([CENTRE_EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
+        said = subprocess.run([RULES_EXAMPLE, url(r)], capture_output=True, text=True, timeout=60)
         assert said.stdout == ("the first's change is the next version\n"
                                "ann's change is the next version\n"
                                "bob's change is refused: another version is there\n"

@@ -1,7 +1,7 @@
-/* fleet-centre.c -- editors and nodes, one document in a Redis, and a network that does what it
+/* fleet-rules.c -- editors and nodes, one document in a Redis, and a network that does what it
  * can: a simulation of rules-follower.c by virtual time.
  *
- *     property-fleet-centre FIRST_SEED RUNS
+ *     property-fleet-rules FIRST_SEED RUNS
  *
  * Asks and answers are late, lost and doubled; nodes crash and begin with their copy; Redis fails
  * over and loses its last writes.  Editors repeat a change whose answer was lost under the same
@@ -57,7 +57,7 @@ static bool fails_over;
 
 static void stop(const char *law)
 {
-    fprintf(stderr, "property-fleet-centre: seed %" PRIu64 " at %.3f ms: %s\n", seed_of_round,
+    fprintf(stderr, "property-fleet-rules: seed %" PRIu64 " at %.3f ms: %s\n", seed_of_round,
             (double)now / 1e6, law);
     exit(1);
 }
@@ -141,34 +141,34 @@ static int64_t meant_for(int i)
     return redis.stage == i ? redis.newest : redis.all;
 }
 
-static void step(int i, struct weir__centre_event event);
+static void step(int i, struct weir__follower_event event);
 
-static void act(int i, struct weir__centre_do what)
+static void act(int i, struct weir__follower_do what)
 {
     struct node *n = &nodes[i];
-    struct weir__centre_event event = { .kind = WEIR__CENTRE_APPLIED };
+    struct weir__follower_event event = { .kind = WEIR__FOLLOWER_APPLIED };
 
-    if (what.verb == WEIR__CENTRE_APPLY) {
+    if (what.verb == WEIR__FOLLOWER_APPLY) {
         event.why = n->follower.wanted.edit % 4 == 0 ? "it is wrong" : NULL;
         n->copy = event.why ? n->copy : n->follower.wanted;
         step(i, event);
         return;
     }
-    if (what.verb != WEIR__CENTRE_NOTHING) {
+    if (what.verb != WEIR__FOLLOWER_NOTHING) {
         n->number++;
         for (int copies = is_rough() ? int_between(0, 11) : 1; copies > 0; copies -= 10)
             schedule(ARRIVES, i, delay(), n->number,
-                     what.verb == WEIR__CENTRE_POLL ? 0 : what.version, 0, 0);
-        schedule(TIMES_OUT, i, WEIR__CENTRE_ASK, n->number, 0, 0, 0);
+                     what.verb == WEIR__FOLLOWER_POLL ? 0 : what.version, 0, 0);
+        schedule(TIMES_OUT, i, WEIR__FOLLOWER_ASK, n->number, 0, 0, 0);
     } else if (!n->follower.busy) {
         n->due_at = n->follower.due;
         schedule(DUE, i, n->due_at > now ? n->due_at - now : 0, 0, 0, 0, 0);
     }
 }
 
-static void step(int i, struct weir__centre_event event)
+static void step(int i, struct weir__follower_event event)
 {
-    act(i, weir__centre_step(&nodes[i].follower, &event, now));
+    act(i, weir__follower_step(&nodes[i].follower, &event, now));
 }
 
 static void arrive(const struct agenda_item *it)
@@ -195,16 +195,16 @@ static void take_answer(const struct agenda_item *it)
     if (it->number != n->number || !n->follower.busy)
         return;
     n->number++; /* a second answer counts no more */
-    step(it->node, (struct weir__centre_event){ .kind = it->words[1] ? WEIR__CENTRE_FETCHED
-                                                                     : WEIR__CENTRE_POLLED,
-                                                .of = { it->words[0], it->words[2] } });
+    step(it->node, (struct weir__follower_event){ .kind = it->words[1] ? WEIR__FOLLOWER_FETCHED
+                                                                       : WEIR__FOLLOWER_POLLED,
+                                                  .of = { it->words[0], it->words[2] } });
 }
 
 static void crash(int i)
 {
     nodes[i].follower = (struct weir__follower){ .runs = nodes[i].copy };
     nodes[i].number += 1000;
-    step(i, (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME });
+    step(i, (struct weir__follower_event){ .kind = WEIR__FOLLOWER_TIME });
 }
 
 /* ----------------------------------------------------------------- a run ---- */
@@ -227,7 +227,7 @@ static void happen(const struct agenda_item *it)
         break;
     case DUE:
         if (!nodes[it->node].follower.busy && now >= nodes[it->node].due_at)
-            step(it->node, (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME });
+            step(it->node, (struct weir__follower_event){ .kind = WEIR__FOLLOWER_TIME });
         break;
     case ARRIVES:
         arrive(it);
@@ -237,7 +237,7 @@ static void happen(const struct agenda_item *it)
         break;
     case TIMES_OUT:
         if (it->number == nodes[it->node].number && nodes[it->node].follower.busy)
-            step(it->node, (struct weir__centre_event){ .kind = WEIR__CENTRE_FAILED });
+            step(it->node, (struct weir__follower_event){ .kind = WEIR__FOLLOWER_FAILED });
         break;
     case CRASHES:
         crash(it->node);
@@ -286,7 +286,7 @@ static void begin_run(void)
     for (int i = 0; i < EDITORS; i++)
         schedule(EDITS, i, between(0, 500) * MS, 0, 0, 0, 0);
     for (int i = 0; i < NODES; i++)
-        step(i, (struct weir__centre_event){ .kind = WEIR__CENTRE_TIME });
+        step(i, (struct weir__follower_event){ .kind = WEIR__FOLLOWER_TIME });
     for (int64_t faults = between(0, 6); faults > 0; faults--)
         schedule(fails_over && one_in(3) ? FAILS_OVER : CRASHES, int_between(0, NODES - 1),
                  between(0, 9000) * MS, 0, 0, 0, 0);
@@ -298,8 +298,8 @@ static void run(void)
     struct agenda_item it;
 
     begin_run();
-    weir_time end =
-        calm_at + 3 * WEIR_SECOND + 2 * WEIR_SECOND + 2 * WEIR__CENTRE_EVERY + 3 * WEIR__CENTRE_ASK;
+    weir_time end = calm_at + 3 * WEIR_SECOND + 2 * WEIR_SECOND + 2 * WEIR__FOLLOWER_EVERY +
+                    3 * WEIR__FOLLOWER_ASK;
     while (agenda_next(&agenda, &it) && it.at <= end) {
         now = it.at > now ? it.at : now;
         happen(&it);

@@ -254,9 +254,11 @@ def test_S2_each_argument_is_what_the_description_says(weir):
                         asked += 1
                         if complains(answer, name) == is_valid(ask, value, schema):
                             differ.append((method, path, name, value, answer.body, schema))
-        twice = {"key": "k", "limit": "2/10", "unit": "ns", "wait_ns": 1, "wait_ms": 1}
-        assert not is_valid(ask, twice, {"$ref": "#/components/schemas/Take"})
-        assert complains(ask.client("POST", "/v1/take", twice), "wait_ns")
+        for right, times in ((True, {"unit": "ns", "wait_ns": 1}), (False, {"wait_ns": 1}),
+                             (False, {"unit": "ns", "wait_ns": 1, "wait_ms": 1})):
+            take = {"key": "k", "limit": "2/10", **times}
+            assert is_valid(ask, take, {"$ref": "#/components/schemas/Take"}) == right, take
+            assert complains(ask.client("POST", "/v1/take", take), "wait_ns") != right, take
     assert asked > 300 and not differ, "\n".join(map(str, differ))
 
 

@@ -260,9 +260,9 @@ static void add_arg(struct weir__buffer *out, const struct weir__arg *a)
     }
 }
 
-/* A time's second member: wait_ns beside wait_ms.  It has the same bounds in its own unit, and
- * nobody gives both. */
-static void add_ns_members(struct weir__buffer *out, const struct weir__verb *v, bool rivals)
+/* A time's second member: wait_ns beside wait_ms, in its own unit.  `needs`: not what it is, but
+ * what has to be there with it: the unit, and not wait_ms. */
+static void add_ns_members(struct weir__buffer *out, const struct weir__verb *v, bool needs)
 {
     for (const struct weir__arg *a = v->args; a->name; a++) {
         char ns[40];
@@ -270,8 +270,10 @@ static void add_ns_members(struct weir__buffer *out, const struct weir__verb *v,
             continue;
         snprintf(ns, sizeof(ns), "%s_ns", a->name);
         weir__buffer_open(out, ns, '{');
-        if (rivals) {
+        if (needs) {
             weir__buffer_format(out, "\"not\":{\"required\":[\"%s\"]}", weir__arg_member(a).text);
+            weir__buffer_text(out, ",\"required\":[\"unit\"],"
+                                   "\"properties\":{\"unit\":{\"const\":\"ns\"}}");
         } else {
             add_bounds(out, &(struct weir__arg){ .min = a->min, .otherwise = -1 }, true);
             weir__buffer_member(out, "description", "the same with the unit ns");

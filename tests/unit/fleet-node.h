@@ -1,4 +1,4 @@
-/* fleet-node.h -- a node of a fleet whose purses are two variables, and a note of what it sends. */
+/* fleet-node.h -- a node of a fleet: its purses are two variables, and it notes what it sends. */
 #ifndef WEIR_TESTS_UNIT_FLEET_NODE_H
 #define WEIR_TESTS_UNIT_FLEET_NODE_H
 

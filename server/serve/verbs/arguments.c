@@ -577,6 +577,18 @@ static bool unknown(struct weir__verb_call *call, struct weir__text name)
                            weir__hint(name.bytes, name.len, names, n).text);
 }
 
+/* 3.0 is a whole number: some clients write all numbers like this. */
+static struct weir__text without_zero_fraction(struct weir__text number)
+{
+    size_t len = number.len;
+
+    while (len && number.bytes[len - 1] == '0')
+        len--;
+    if (len > 1 && len < number.len && number.bytes[len - 1] == '.')
+        number.len = len - 1;
+    return number;
+}
+
 static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg,
                        const struct weir__json_value *value)
 {
@@ -592,6 +604,8 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
     if (is_inner(arg) || value->kind == WEIR__JSON_EMPTY ||
         (arg->kind == WEIR__ARG_SWITCH && !is_bool) || (text && value->kind != WEIR__JSON_STRING))
         return wrong_text(call, arg, span);
+    if (number && value->kind == WEIR__JSON_NUMBER)
+        span = without_zero_fraction(span);
     return take(call, arg, span);
 }
 

@@ -194,14 +194,15 @@ static void add_schema(struct weir__buffer *out, const struct weir__schema *s)
 static void add_bounds(struct weir__buffer *out, const struct weir__arg *a, bool null)
 {
     if (a->choices)
-        weir__buffer_text(out, "\"type\":[\"integer\",\"string\"]");
-    else
-        add_kind(out, "integer", null);
+        weir__buffer_text(out, "\"anyOf\":[{");
+    add_kind(out, "integer", null);
+    weir__buffer_member(out, "format", "int64");
     weir__buffer_member_number(out, "minimum", a->min);
-    if (a->max)
-        weir__buffer_member_number(out, "maximum", a->max);
-    if (!a->needed && a->otherwise >= 0)
+    weir__buffer_member_number(out, "maximum", a->max ? a->max : INT64_MAX);
+    if (!a->needed && a->otherwise >= a->min)
         weir__buffer_member_number(out, "default", a->otherwise);
+    if (a->choices)
+        weir__buffer_format(out, "},{\"const\":\"%s\"}]", a->choices);
 }
 
 static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a, bool null)
@@ -223,7 +224,10 @@ static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a, bo
         add_kind(out, "boolean", null);
         break;
     case WEIR__ARG_SCALAR:
-        weir__buffer_text(out, "\"type\":[\"string\",\"number\",\"boolean\"]");
+        weir__buffer_format(out, "\"type\":[\"string\",\"number\",\"boolean\"%s]",
+                            null ? ",\"null\"" : "");
+        if (a->min)
+            weir__buffer_member_number(out, "minLength", a->min);
         break;
     case WEIR__ARG_ATTRIBUTES:
         add_ref(out, "schemas", "Attributes", 10);
@@ -239,6 +243,8 @@ static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a, bo
         break;
     default:
         add_kind(out, "string", null);
+        if (a->min)
+            weir__buffer_member_number(out, "minLength", a->min);
         if (a->max)
             weir__buffer_member_number(out, "maxLength", a->max);
     }
@@ -254,25 +260,46 @@ static void add_arg(struct weir__buffer *out, const struct weir__arg *a)
     }
 }
 
+/* A time's second member: wait_ns beside wait_ms, in its own unit.  `needs`: not what it is, but
+ * what has to be there with it: the unit, and not wait_ms. */
+static void add_ns_members(struct weir__buffer *out, const struct weir__verb *v, bool needs)
+{
+    for (const struct weir__arg *a = v->args; a->name; a++) {
+        char ns[40];
+        if (a->kind != WEIR__ARG_TIME)
+            continue;
+        snprintf(ns, sizeof(ns), "%s_ns", a->name);
+        weir__buffer_open(out, ns, '{');
+        if (needs) {
+            weir__buffer_format(out, "\"not\":{\"required\":[\"%s\"]}", weir__arg_member(a).text);
+            weir__buffer_text(out, ",\"required\":[\"unit\"],"
+                                   "\"properties\":{\"unit\":{\"const\":\"ns\"}}");
+        } else {
+            add_bounds(out, &(struct weir__arg){ .min = a->min, .otherwise = -1 }, true);
+            weir__buffer_member(out, "description", "the same with the unit ns");
+        }
+        weir__buffer_close(out, "}");
+    }
+}
+
 /* The body's schema, members of an object. */
 static void add_body(struct weir__buffer *out, const struct weir__verb *v)
 {
     weir__buffer_member(out, "type", "object");
     weir__buffer_open(out, "properties", '{');
     for (const struct weir__arg *a = v->args; a->name; a++) {
-        char ns[40];
         weir__buffer_open(out, weir__arg_member(a).text, '{');
         add_arg(out, a);
         weir__buffer_close(out, "}");
-        if (a->kind != WEIR__ARG_TIME || !weir__verb_has_unit(v))
-            continue;
-        snprintf(ns, sizeof(ns), "%s_ns", a->name);
-        weir__buffer_open(out, ns, '{');
-        weir__buffer_text(out, "\"type\":\"integer\",\"minimum\":0");
-        weir__buffer_member(out, "description", "the same with the unit ns");
+    }
+    if (weir__verb_has_unit(v))
+        add_ns_members(out, v, false);
+    weir__buffer_close(out, "}");
+    if (weir__verb_has_unit(v)) {
+        weir__buffer_open(out, "dependentSchemas", '{');
+        add_ns_members(out, v, true);
         weir__buffer_close(out, "}");
     }
-    weir__buffer_close(out, "}");
     weir__buffer_open(out, "required", '[');
     for (const struct weir__arg *a = v->args; a->name; a++)
         if (a->needed)
@@ -308,13 +335,25 @@ static bool is_raw(const struct weir__verb *v)
     return v->args[0].name && v->args[0].kind == WEIR__ARG_BODY;
 }
 
+/* The operator's verbs take all they need from the query too, and some need nothing. */
+static bool needs_body(const struct weir__verb *v)
+{
+    const struct weir__arg *a = v->args;
+
+    if (is_raw(v) || v->how != WEIR__VERB_AWAY)
+        return !is_raw(v) || a->needed;
+    while (a->name && !a->needed)
+        a++;
+    return a->name != NULL;
+}
+
 static void add_request(struct weir__buffer *out, const struct weir__verb *v)
 {
     char name[32];
     bool raw = is_raw(v);
 
     weir__buffer_open(out, "requestBody", '{');
-    weir__buffer_member_bool(out, "required", !raw || v->args[0].needed);
+    weir__buffer_member_bool(out, "required", needs_body(v));
     open_content(out, raw ? "application/yaml" : "application/json");
     if (raw)
         weir__buffer_member(out, "type", "string");
@@ -336,7 +375,10 @@ static void add_parameter(struct weir__buffer *out, const struct weir__arg *a, c
     if (a->kind == WEIR__ARG_ATTRIBUTES)
         weir__buffer_text(out, ",\"style\":\"form\",\"explode\":true");
     weir__buffer_open(out, "schema", '{');
-    add_arg_type(out, a, false);
+    if (a->kind == WEIR__ARG_ATTRIBUTES)
+        add_ref(out, "schemas", "OwnAttributes", 13);
+    else
+        add_arg_type(out, a, false);
     weir__buffer_close(out, "}}");
 }
 
@@ -361,10 +403,10 @@ static void add_success(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_open(out, "200", '{');
     weir__buffer_member(out, "description", "Done.");
     open_content(out, media ? v->answer : "application/json");
-    if (media)
-        weir__buffer_member(out, "type", "string");
-    else
+    if (!media)
         add_type(out, v->answer, strlen(v->answer));
+    else if (strcmp(v->answer, "text/event-stream") != 0) /* whose parts are objects to some */
+        weir__buffer_member(out, "type", "string");
     weir__buffer_close(out, "}}}}");
 }
 
@@ -384,6 +426,10 @@ static const struct response {
     { "429", "Too many wrong tokens from this address.", "Retry-After", "Problem" },
     { "500", "The server could not do it.", "", "Problem" },
     { "503", "Not now.", "", "Problem" },
+    { "Other",
+      "What the server says of any request that it cannot read or has no time for: 400 404 "
+      "405 413 414 417 431 500 501 503 505.",
+      "", "Problem" },
     { "Allowed", "Allowed.", RULED, "Ruling" },
     { "AllowedBare", "Allowed; no body.", RULED, "" },
     { "Denied",
@@ -466,7 +512,9 @@ static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
         add_status(out, "403", "403", 3);
     if (v->role != WEIR__ROLE_NONE && strstr(all, "429") == NULL)
         add_status(out, "429", "429", 3);
-    weir__buffer_close(out, "}");
+    weir__buffer_open(out, "default", '{');
+    add_ref(out, "responses", "Other", 5);
+    weir__buffer_close(out, "}}");
 }
 
 /* ---------------------------------------------------------------- paths ---- */

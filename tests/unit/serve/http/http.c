@@ -562,8 +562,8 @@ TEST(test_S2_openapi_tells_bounds_headers_and_null)
     weir__openapi_print(&text);
     weir__buffer_add(&text, "", 1);
     assert_has(text.bytes, "\"name\":\"Last-Event-ID\",\"in\":\"header\"");
-    assert_has(text.bytes, "\"degradation\":{\"type\":[\"integer\",\"string\"],"
-                           "\"minimum\":0,\"maximum\":9");
+    assert_has(text.bytes, "\"degradation\":{\"anyOf\":[{\"type\":\"integer\",\"format\":\"int64\","
+                           "\"minimum\":0,\"maximum\":9},{\"const\":\"auto\"}]");
     assert_has(text.bytes, "\"id\":{\"type\":[\"string\",\"null\"],\"maxLength\":128");
 }
 

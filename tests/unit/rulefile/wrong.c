@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "unit/case-lines.h"
 #include "unit/reading.h"
 
 /* What stands before and after a case's text, and where the text begins. */
@@ -37,24 +38,14 @@ static size_t unescape(char *text)
     return (size_t)(to - text);
 }
 
-/* Cuts off what comes before " | ". */
-static char *cut(char **line)
-{
-    char *begin = *line, *end = strstr(begin, " | ");
-
-    assert_non_null(end);
-    *end = '\0';
-    *line = end + 3;
-    return begin;
-}
-
-static bool is_told(const char *place, const char *text, size_t len, const char *part)
+static bool is_told(const char *place, char *text, const char *part)
 {
     static struct told told;
     struct weir_error error = { 0 };
     struct around around = arounds[0];
     char whole[4096];
     int line = 1, column = 0;
+    size_t len = unescape(text);
 
     for (size_t i = 0; i < COUNT_OF(arounds); i++) {
         if (strncmp(place, arounds[i].name, strlen(arounds[i].name)) == 0)
@@ -80,22 +71,5 @@ static bool is_told(const char *place, const char *text, size_t len, const char 
 
 TEST(test_R6_wrong_files)
 {
-    char line[2048];
-    FILE *cases = fopen(WEIR_TESTS "/rules/wrong.txt", "r");
-    int n = 0, wrong = 0;
-
-    assert_non_null(cases);
-    while (fgets(line, sizeof(line), cases)) {
-        char *rest = line;
-        line[strcspn(line, "\n")] = '\0';
-        if (*line == '#' || *line == '\0')
-            continue;
-        char *place = cut(&rest), *text = cut(&rest);
-        size_t len = unescape(text);
-        wrong += !is_told(place, text, len, rest);
-        n++;
-    }
-    fclose(cases);
-    assert_true(n > 200);
-    assert_int_equal(wrong, 0);
+    assert_cases(WEIR_TESTS "/rules/wrong.txt", 200, is_told);
 }

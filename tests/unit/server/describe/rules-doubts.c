@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "server/describe/rules-doubts.h"
+#include "unit/case-lines.h"
 #include "unit/limit-options.h"
 #include "unit/reading.h"
 
@@ -41,7 +42,7 @@ static void write_whole(char *out, size_t size, const char *place, const char *t
     fclose(to);
 }
 
-static bool is_doubted(const char *place, const char *text, const char *part)
+static bool is_doubted(const char *place, char *text, const char *part)
 {
     static struct told told;
     char whole[2048];
@@ -60,36 +61,9 @@ static bool is_doubted(const char *place, const char *text, const char *part)
     return false;
 }
 
-/* Cuts off what comes before " | ". */
-static char *cut(char **line)
-{
-    char *begin = *line, *end = strstr(begin, " | ");
-
-    assert_non_null(end);
-    *end = '\0';
-    *line = end + 3;
-    return begin;
-}
-
 TEST(test_R14_doubts)
 {
-    char line[1024];
-    FILE *cases = fopen(WEIR_TESTS "/rules/doubts.txt", "r");
-    int n = 0, wrong = 0;
-
-    assert_non_null(cases);
-    while (fgets(line, sizeof(line), cases)) {
-        char *rest = line;
-        line[strcspn(line, "\n")] = '\0';
-        if (*line == '#' || *line == '\0')
-            continue;
-        char *place = cut(&rest), *text = cut(&rest);
-        wrong += !is_doubted(place, text, rest);
-        n++;
-    }
-    fclose(cases);
-    assert_true(n > 80);
-    assert_int_equal(wrong, 0);
+    assert_cases(WEIR_TESTS "/rules/doubts.txt", 80, is_doubted);
 }
 
 /* Of two limits that differ in an option none is the tighter one; but for a burst (0). */

@@ -41,7 +41,7 @@ bool weir__notes_reply(struct weir__notes *out, struct weir__text reply);
 /* The next of `n`; false: nonsense. */
 bool weir__note_next(struct weir__notes *notes, struct weir__note *out);
 
-extern const char weir__lua_bans_and_resets[], weir__lua_bans_and_resets_sha[];
+extern const char weir__lua_bans_and_resets[];
 extern const size_t weir__lua_bans_and_resets_len;
 
 #endif

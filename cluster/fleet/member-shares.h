@@ -83,7 +83,7 @@ void weir__member_words(const struct weir__member *member, const struct weir__me
 bool weir__member_reply(struct weir__member_answer *out, struct weir__text reply,
                         struct weir__text *why);
 
-extern const char weir__lua_member_shares[], weir__lua_member_shares_sha[];
+extern const char weir__lua_member_shares[];
 extern const size_t weir__lua_member_shares_len;
 
 #endif

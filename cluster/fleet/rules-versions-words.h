@@ -20,7 +20,7 @@ size_t weir__versions_words(struct weir_key fleet, struct weir_key document,
 /* The key that decides about the slot. */
 void weir__versions_key(struct weir_key fleet, struct weir_key document, struct weir__buffer *out);
 
-extern const char weir__lua_rules_versions[], weir__lua_rules_versions_sha[];
+extern const char weir__lua_rules_versions[];
 extern const size_t weir__lua_rules_versions_len;
 
 /* Fills an ask, but for its deadline and what it calls.  `script` must stay as long as it. */

@@ -1,5 +1,4 @@
-/* guard-lookup.c -- the guards of the table, as the server has met them, and events about
- * them. */
+/* guard-lookup.c -- the guards of the table, as the server has met them. */
 #include "server/serve/decide/guard-lookup.h"
 
 #include <stdio.h>
@@ -66,7 +65,6 @@ static bool is_named(const struct weir_guard *guard, const char *name, size_t le
     return has != NULL && len < WEIR__NAME_SIZE && memcmp(has, name, len) == 0 && has[len] == '\0';
 }
 
-/* One whose rule is gone stays on its way out: finding it would make us its user for good. */
 static const struct weir__place *place_of(const struct weir_guard *guard)
 {
     return &guard->table->places[guard->table->guards.first + guard->id];
@@ -77,7 +75,6 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
     uint32_t *hint = &g->names[weir__digest(WEIR__DIGEST_START, name, len) % NAMES];
     uint32_t id = __atomic_load_n(hint, __ATOMIC_RELAXED);
     struct weir_guard *guard = id ? weir__guards_get(g, id - 1) : NULL;
-
     char text[WEIR__NAME_SIZE];
 
     if (is_named(guard, name, len))
@@ -87,6 +84,7 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
     memcpy(text, name, len);
     text[len] = '\0';
     guard = weir__guard_named(g->table, text);
+    /* One whose rule is gone stays on its way out: finding it would make us its user for good. */
     if (guard != NULL && !weir__get(&place_of(guard)->dropped))
         guard = weir_guard_find(g->table, text);
     if (guard != NULL)
@@ -110,24 +108,4 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
     snprintf(error->text, sizeof(error->text), "there is no guard %s; %s",
              weir__quote(name, len).text, weir__hint_or(name, len, names, n, otherwise).text);
     return 404;
-}
-
-enum weir__event_kind weir__guard_event_kind(const struct weir_guard_event *c)
-{
-    switch (c->kind) {
-    case WEIR_GUARD_EVENT_BREAKER:
-        return c->to == WEIR_BREAKER_OPEN        ? WEIR__EVENT_BREAKER_OPENED
-               : c->to == WEIR_BREAKER_HALF_OPEN ? WEIR__EVENT_BREAKER_HALF_OPEN
-                                                 : WEIR__EVENT_BREAKER_CLOSED;
-    case WEIR_GUARD_EVENT_FORCE:
-        return WEIR__EVENT_GUARD_FORCED;
-    case WEIR_GUARD_EVENT_SHEDDING:
-        return c->to ? WEIR__EVENT_SHEDDING_BEGAN : WEIR__EVENT_SHEDDING_ENDED;
-    case WEIR_GUARD_EVENT_SYSTEM:
-        return c->to ? WEIR__EVENT_OVERLOAD_BEGAN : WEIR__EVENT_OVERLOAD_ENDED;
-    case WEIR_GUARD_EVENT_RECLAIMED:
-        return WEIR__EVENT_PERMITS_RECLAIMED;
-    default:
-        return WEIR__EVENT_KINDS; /* a damaged table */
-    }
 }

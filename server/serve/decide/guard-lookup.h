@@ -4,7 +4,6 @@
 #define WEIR_SERVER_SERVE_DECIDE_GUARD_LOOKUP_H
 
 #include "server/serve/decide/guards-json.h"
-#include "server/serve/events/events.h"
 #include "server/serve/decide/permit-token.h"
 
 struct weir__guards;
@@ -20,8 +19,5 @@ int weir__guards_unknown(struct weir__guards *guards, const char *name, size_t l
 const struct weir__permit_key *
 weir__guards_key(const struct weir__guards *guards); /* of their tokens */
 struct weir__guard_keys *weir__guards_keys(const struct weir__guards *guards);
-
-/* As events call it; WEIR__EVENT_KINDS: it has no name. */
-enum weir__event_kind weir__guard_event_kind(const struct weir_guard_event *change);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "guard/options.h"
 #include "server/serve/decide/guard-lookup.h"
+#include "server/serve/events/events.h"
 
 /* -------------------------------------------------------------- members ---- */
 

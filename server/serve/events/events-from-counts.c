@@ -31,9 +31,9 @@
 #include "engine/explain.h"
 #include "guard/guard.h"
 #include "server/serve/decide/decide.h"
+#include "server/serve/decide/guards-json.h"
 #include "server/base/complain.h"
 #include "server/base/digest.h"
-#include "server/serve/decide/guard-lookup.h"
 #include "server/serve/serve.h"
 
 enum { FULL_PERCENT = 90, ROOM_PERCENT = 85, LIMITS_EVERY = 10 /* ticks */ };

@@ -114,6 +114,26 @@ const char *weir__event_name(enum weir__event_kind kind)
     return kinds[kind].name;
 }
 
+enum weir__event_kind weir__guard_event_kind(const struct weir_guard_event *c)
+{
+    switch (c->kind) {
+    case WEIR_GUARD_EVENT_BREAKER:
+        return c->to == WEIR_BREAKER_OPEN        ? WEIR__EVENT_BREAKER_OPENED
+               : c->to == WEIR_BREAKER_HALF_OPEN ? WEIR__EVENT_BREAKER_HALF_OPEN
+                                                 : WEIR__EVENT_BREAKER_CLOSED;
+    case WEIR_GUARD_EVENT_FORCE:
+        return WEIR__EVENT_GUARD_FORCED;
+    case WEIR_GUARD_EVENT_SHEDDING:
+        return c->to ? WEIR__EVENT_SHEDDING_BEGAN : WEIR__EVENT_SHEDDING_ENDED;
+    case WEIR_GUARD_EVENT_SYSTEM:
+        return c->to ? WEIR__EVENT_OVERLOAD_BEGAN : WEIR__EVENT_OVERLOAD_ENDED;
+    case WEIR_GUARD_EVENT_RECLAIMED:
+        return WEIR__EVENT_PERMITS_RECLAIMED;
+    default:
+        return WEIR__EVENT_KINDS; /* a damaged table */
+    }
+}
+
 struct weir__events *weir__events_create(void)
 {
     struct weir__events *events = calloc(1, sizeof(*events));

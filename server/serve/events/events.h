@@ -4,8 +4,8 @@
  * counted: with requests that get many keys banned it would else push all others out of the ring.
  *
  * The last WEIR__EVENTS_KEPT are kept in a ring; a listener keeps the number of the last one it was
- * told, and asks for those behind it. Listeners: the log and the webhook (event-log.c), connections
- * that have subscribed.  Anybody may emit, from any thread; nobody waits.
+ * told, and asks for those behind it. Listeners: the log (event-log.c), the webhook (webhook.c),
+ * connections that have subscribed.  Anybody may emit, from any thread; nobody waits.
  */
 #ifndef WEIR_SERVER_SERVE_EVENTS_EVENTS_H
 #define WEIR_SERVER_SERVE_EVENTS_EVENTS_H
@@ -51,6 +51,8 @@ enum weir__event_kind {
 };
 
 const char *weir__event_name(enum weir__event_kind kind); /* "limiting", "limiting-end", ... */
+/* Of what became of a guard; WEIR__EVENT_KINDS: it has no name. */
+enum weir__event_kind weir__guard_event_kind(const struct weir_guard_event *change);
 
 /* The members of an event; NULL or 0 is left out. */
 struct weir__event_facts {

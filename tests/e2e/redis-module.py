@@ -203,6 +203,17 @@ def test_D1_a_repeated_ask_is_charged_once(module):
         until("it is forgotten", lambda: r("EXISTS", "short") == 0)
 
 
+def test_a_look_looks_at_no_id(module):
+    """What its id has taken says nothing about the next ask; weir_redis_peek sends none."""
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("WEIR.TAKE", "k", "10/1h", "COST", 3, "ID", "id")[2] == 7
+        for cost in (0, 1, 3):
+            for more in ([], ["ID", "id"], ["ID", "new"]):
+                assert r("WEIR.PEEK", "k", "10/1h", "COST", cost, *more)[:3] == [1, 10, 7 - cost]
+        assert r("EXISTS", "new") == 0
+
+
 def test_D1_an_id_is_kept_for_a_century_at_most(module):
     """More would be no time to Redis, nor to its replicas."""
     with Redis(module) as master, replica_of(master, module) as replica:

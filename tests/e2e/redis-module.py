@@ -116,6 +116,15 @@ def test_D1_verbs(module):
         assert r("WEIR.TAKE", "k", "5/10s", "COST", 6)[0] == 0 and r("EXISTS", "k") == 0
 
 
+def test_a_refusal_never_says_at_once(module):
+    """A client that waits as long as it is told would ask without end."""
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        for limit in ("1000000/1s burst 1", "gcra 999983/1s burst 1", "leaky-bucket 3/1us burst 1"):
+            assert r("WEIR.TAKE", limit, limit)[0] == 1
+            assert r("WEIR.TAKE", limit, limit)[3:5] == [1, 1], limit
+
+
 def test_D1_draw(module):
     with Redis(module, clock=True) as r:
         def draw(*words):
@@ -544,6 +553,25 @@ def test_access_control_by_key(module):
             assert ann("WEIR.TAKE", "mine:1", "5/s", "AND", "other", "5/s").startswith("NOPERM")
             assert ann("CL.THROTTLE", "other", 1, 1, 1).startswith("NOPERM")
             assert ann("WEIR.RESET", "mine:1", "other").startswith("NOPERM")
+        with r.connect() as bob:
+            assert bob("AUTH", "bob", "pw") == "OK"
+            assert bob("WEIR.PEEK", "k", "5/s")[0] == 1
+            assert bob("WEIR.TAKE", "k", "5/s").startswith("NOPERM")
+
+
+def test_access_control_by_category(module):
+    """Where modules may have categories: newer than 7.0, which is tested by hand."""
+    with Redis(module) as r:
+        if "weir" not in r("ACL", "CAT"):
+            assert VERSION < 8, r("ACL", "CAT")
+            return
+        r.ok("ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@weir")
+        with r.connect() as ann:
+            assert ann("AUTH", "ann", "pw") == "OK"
+            assert ann("WEIR.TAKE", "k", "5/s")[0] == 1
+            assert ann("CL.THROTTLE", "c", 1, 1, 1)[0] == 0
+            assert ann("GET", "k").startswith("NOPERM")
+        r.ok("ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@read")
         with r.connect() as bob:
             assert bob("AUTH", "bob", "pw") == "OK"
             assert bob("WEIR.PEEK", "k", "5/s")[0] == 1

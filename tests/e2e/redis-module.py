@@ -66,6 +66,17 @@ def test_throttle_keeps_the_debt_under_another_limit(module):
         assert r("CL.THROTTLE", "k", 9, 10, 10, 0) == [0, 10, 5, -1, 5]  # a refusal wrote nothing
 
 
+def test_throttle_keeps_a_long_debt_under_a_fine_limit(module):
+    """In its parts, of which a nanosecond has 999983, a debt of 2306 s is the longest: it is what is
+    owed now that counts, not what was owed when the key was written."""
+    with Redis(module, clock=True) as r:
+        r.ok("WEIR.CLOCK", 10**18)
+        assert r("CL.THROTTLE", "k", 0, 1, 9000) == [0, 1, 0, -1, 9000]
+        r.ok("WEIR.CLOCK", 10**18 + 8000 * SECOND)
+        assert r("CL.THROTTLE", "k", 999, 999983, 60) == [1, 1000, 0, 1000, 1000]
+        assert r("CL.THROTTLE", "k", 0, 1, 9000, 0)[4] == 1000
+
+
 def test_throttle_and_take_share_an_account(module):
     with Redis(module, clock=True) as r:
         r.ok("WEIR.CLOCK", 10**18)

@@ -67,8 +67,8 @@ def test_throttle_keeps_the_debt_under_another_limit(module):
 
 
 def test_throttle_keeps_a_long_debt_under_a_fine_limit(module):
-    """In its parts, of which a nanosecond has 999983, a debt of 2306 s is the longest: it is what is
-    owed now that counts, not what was owed when the key was written."""
+    """In its parts, of which a nanosecond has 999983, 2306 s are the longest debt: what is owed now
+    counts, not what was owed when the key was written."""
     with Redis(module, clock=True) as r:
         r.ok("WEIR.CLOCK", 10**18)
         assert r("CL.THROTTLE", "k", 0, 1, 9000) == [0, 1, 0, -1, 9000]

@@ -46,6 +46,16 @@ static void deny(struct weir__carry *c, bool unknown, const char *why)
     give_up(c, unknown, why);
 }
 
+/* Nothing is written yet: it takes another round trip. */
+static void go_on(struct weir__carry *c, weir_time now)
+{
+    if (now >= c->deadline)
+        give_up(c, false,
+                "Redis: the time was over before it was decided, as others ask this key too");
+    else
+        send_next(c, now);
+}
+
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct weir__carry *c = ask->context;
@@ -63,7 +73,7 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
     code = answer->by_module ? weir__account_command_reply(&c->call, answer->reply, &error)
                              : weir__account_reply(&c->call, answer->reply, &error);
     if (code == WEIR__ACCOUNT_AGAIN)
-        send_next(c, weir__redis_client_now(c->client));
+        go_on(c, weir__redis_client_now(c->client));
     else if (code == WEIR_OK)
         c->done(c, WEIR__REDIS_ANSWERED, NULL);
     else

@@ -198,6 +198,27 @@ TEST(test_D1_a_lost_look_is_undone)
     weir__carry_free(&c.carry);
 }
 
+/* As often as there is time for. */
+TEST(test_D1_a_write_that_others_outrun)
+{
+    OWN(world) *w = single_world();
+    struct carried c;
+
+    carry(w, &c, WEIR__ACCOUNT_TAKE, "smooth 5/s", "");
+    for (int i = 0; i < 50; i++) {
+        assert_non_null(strstr(sent(w), "EVALSHA"));
+        tell(w, "h:1",
+             i == 0 ? "*2\r\n:1000000\r\n$-1\r\n*1\r\n*-1\r\n"
+                    : "*2\r\n:1000000\r\n$-1\r\n"); /* read.lua */
+        assert_non_null(strstr(sent(w), "EVALSHA"));
+        w->now = i < 49 ? w->now : c.carry.deadline;
+        tell(w, "h:1", ":0\r\n"); /* swap.lua */
+    }
+    assert_int_equal(c.outcome, IS_UNDONE);
+    assert_non_null(strstr(c.why, "others ask this key"));
+    weir__carry_free(&c.carry);
+}
+
 TEST(test_D1_asks_that_make_no_sense_are_undone)
 {
     OWN(world) *w = single_world();

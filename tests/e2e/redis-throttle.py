@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""redis-throttle.py WEIR.SO [TEST...] -- CL.THROTTLE at random, and WEIR.TAKE under gcra on the same
-keys, against what docs/from-redis-cell.md says, in fractions: another limit with each ask, debts of
-a nanosecond and of days."""
+"""redis-throttle.py WEIR.SO [TEST...] -- CL.THROTTLE at random, and WEIR.TAKE under gcra on the
+same keys, against what docs/from-redis-cell.md says, in fractions: another limit with each ask,
+debts of a nanosecond and of days."""
 import math
 import random
 from fractions import Fraction

@@ -35,7 +35,7 @@ static bool read_state(struct account *a, const struct opening *how)
     a->known = found != WEIR__ACCOUNT_NEW;
     a->moved = found == WEIR__ACCOUNT_MOVED;
     if (how->keeping == KEEP_DEBT && a->moved)
-        return cell_keeps_debt(a);
+        return cell_keeps_debt(a, how->now);
     return found != WEIR__ACCOUNT_FOREIGN || (how->keeping == KEEP_DEBT && cell_read(a, how->now));
 }
 

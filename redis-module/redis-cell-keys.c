@@ -6,7 +6,7 @@
 
 #define CELL_DIGITS 19 /* of a time in ns from 2001 to 2262; a shorter number is a counter */
 
-bool cell_keeps_debt(struct account *a)
+bool cell_keeps_debt(struct account *a, weir_time now)
 {
     const struct weir_plan *plan = &a->limit->plan;
     struct weir_limit limit;
@@ -17,6 +17,7 @@ bool cell_keeps_debt(struct account *a)
     if (head == 0 || weir__plan_make(&old, &limit, NULL) != WEIR_OK || old.algo != plan->algo ||
         !weir__account_read(&old, s, a->stored + head, a->stored_len - head))
         return false;
+    weir__debt_reckon(&old, s, now > s->at ? now : s->at, 0);
     s->owed = weir__scale_up(s->owed, (int64_t)plan->by_scale.by, (int64_t)old.by_scale.by);
     return true;
 }

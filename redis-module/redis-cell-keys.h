@@ -7,7 +7,7 @@
 
 /* Of a key that had another limit: its debt keeps its time, and a fraction of another size is
  * rounded up. */
-bool cell_keeps_debt(struct account *a);
+bool cell_keeps_debt(struct account *a, weir_time now);
 
 /* Of a key that redis-cell has written: one number of 19 digits, the time in ns at which the debt
  * is paid.  False: it is something else. */

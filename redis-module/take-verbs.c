@@ -42,12 +42,6 @@ static int reply_items(const struct call *c)
     return REDIS_OK;
 }
 
-/* Reads the ask and opens its accounts.  False: that was answered. */
-static bool open_all(struct call *c, int mode)
-{
-    return call_read(c) && call_find_receipt(c) && call_open(c, mode);
-}
-
 /* A receipt is a key more.  When memory is full Redis refuses commands that take; others have to
  * look by themselves.  False: that was answered. */
 static bool has_room(const struct call *c)
@@ -64,7 +58,7 @@ int verb_take(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return call_say_keys(context, words, n, REDIS_SPEC_WRITES);
-    if (!open_all(c, REDIS_READ | REDIS_WRITE))
+    if (!call_read(c) || !call_find_receipt(c) || !call_open(c, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
     if (c->repeated)
         call_answer_again(c);
@@ -82,7 +76,7 @@ int verb_peek(struct redis_context *context, struct redis_string **words, int n)
 
     if (redis.IsKeysPositionRequest(context))
         return call_say_keys(context, words, n, REDIS_SPEC_READS);
-    if (!open_all(c, REDIS_READ))
+    if (!call_read(c) || !call_open(c, REDIS_READ)) /* whatever its id has taken */
         return REDIS_OK;
     peek_all(c);
     call_close(c);

@@ -41,7 +41,6 @@ int weir__account_begin(struct weir__account_call *call, struct weir_error *erro
     if (code != WEIR_OK)
         return code;
     mend_waits(call);
-    call->tries = 0;
     weir__script_begin(call);
     call->command.len = call->n_command = 0;
     if (!call->scripts_only)
@@ -59,8 +58,6 @@ void weir__account_free(struct weir__account_call *call)
 
 static int read_again(struct weir__account_call *call, struct weir_error *error)
 {
-    if (++call->tries > WEIR__ACCOUNT_TRIES)
-        return weir__fail(error, WEIR_SYSTEM, "others change this key all the time");
     weir__script_keys(call, WEIR__SCRIPT_READ);
     return sendable(call, WEIR__ACCOUNT_AGAIN, error);
 }

@@ -10,7 +10,8 @@
  *                  after the clock stepped back, for waits in windows, for smooth and warm-up
  *     swap.lua     writes what was then decided here, by lib/algo, if nobody else was faster
  *
- * If an account changed meanwhile, it is read again, up to WEIR__ACCOUNT_TRIES times.
+ * If an account changed meanwhile, it is read again, until the caller's time is over: whenever one
+ * ask loses, another has won.
  *
  * Where Redis has the module, `command` and its words ask the same of it; its reply is understood
  * as well.  An ask with an id may be repeated as a whole: receipt.h.
@@ -24,7 +25,6 @@
 #include "wire/text.h"
 
 #define WEIR__ACCOUNT_ITEMS_MAX WEIR__RECEIPT_ITEMS_MAX
-#define WEIR__ACCOUNT_TRIES     16
 
 enum weir__account_verb {
     WEIR__ACCOUNT_TAKE,
@@ -77,7 +77,6 @@ struct weir__account_call {
 
     int64_t found; /* the answer to a reset */
     bool repeated; /* the answer is that of an earlier ask with this id */
-    int tries;
 };
 
 /* Fills in the words for the first script.  The items stay the caller's, and must stay. */

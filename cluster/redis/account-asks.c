@@ -11,6 +11,11 @@ static bool is_repeatable(const struct weir__account_call *call)
            (call->script == &weir__account_scripts[WEIR__SCRIPT_READ] && call->n_command == 0);
 }
 
+static bool is_look(const struct weir__carry *c)
+{
+    return c->call.script == &weir__account_scripts[WEIR__SCRIPT_READ];
+}
+
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer);
 
 static void send_next(struct weir__carry *c, weir_time now)
@@ -26,6 +31,7 @@ static void send_next(struct weir__carry *c, weir_time now)
                                        .n_module = call->n_command,
                                        .slot = c->slot,
                                        .deadline = c->deadline,
+                                       .losses = is_look(c) ? c->losses : 0,
                                        .repeatable = is_repeatable(call),
                                        .done = take_reply,
                                        .context = c };
@@ -46,11 +52,21 @@ static void deny(struct weir__carry *c, bool unknown, const char *why)
     give_up(c, unknown, why);
 }
 
+/* Nothing is written yet. */
+static void go_on(struct weir__carry *c, weir_time now)
+{
+    c->losses += is_look(c);
+    if (now >= c->deadline)
+        give_up(c, false, WEIR__REDIS_OUTRUN);
+    else
+        send_next(c, now);
+}
+
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer)
 {
     struct weir__carry *c = ask->context;
     struct weir_error error;
-    bool reads = c->call.script == &weir__account_scripts[WEIR__SCRIPT_READ];
+    bool reads = is_look(c);
     int code;
 
     error.text[0] = '\0';
@@ -63,7 +79,7 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
     code = answer->by_module ? weir__account_command_reply(&c->call, answer->reply, &error)
                              : weir__account_reply(&c->call, answer->reply, &error);
     if (code == WEIR__ACCOUNT_AGAIN)
-        send_next(c, weir__redis_client_now(c->client));
+        go_on(c, weir__redis_client_now(c->client));
     else if (code == WEIR_OK)
         c->done(c, WEIR__REDIS_ANSWERED, NULL);
     else
@@ -87,6 +103,7 @@ void weir__carry_begin_in(struct weir__carry *c, struct weir__redis_client *clie
     error.text[0] = '\0';
     c->client = client;
     c->maybe_done = c->denied = false;
+    c->losses = 0;
     c->slot = slot;
     c->call.scripts_only = !weir__redis_client_may_have_module(client, c->slot);
     if (weir__account_begin(&c->call, &error) == WEIR_OK)

@@ -23,6 +23,7 @@ struct weir__carry {
     struct weir__redis_ask ask;
     struct weir__redis_script script;
     int slot;
+    int losses;      /* others were faster so often */
     bool maybe_done; /* a try that was lost */
     bool denied;     /* there was a reply: an error, or nonsense; or it could not be sent */
 };

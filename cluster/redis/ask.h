@@ -36,6 +36,9 @@ struct weir__redis_answer {
 struct weir__redis_node;
 struct weir__redis_conn;
 
+/* Why an ask that was outrun (`losses`) until its deadline is undone: Redis did answer. */
+#define WEIR__REDIS_OUTRUN "Redis: others change this key all the time"
+
 struct weir__redis_ask {
     /* Set by the caller; the words by weir__redis_ask_word */
     const struct weir__redis_script *script; /* or NULL: the words are the whole command */
@@ -46,6 +49,7 @@ struct weir__redis_ask {
     size_t n_module;
     int slot;           /* of its keys, or WEIR__REDIS_ANY_SLOT */
     weir_time deadline; /* a point: `done` is called no later than this */
+    int losses;         /* others were faster so often: it rests before it is sent */
     bool repeatable;    /* to be done twice is harmless: it is sent again if its answer was lost */
     struct weir__redis_node *only; /* this node, wherever its slot is; NULL: not set */
     void (*done)(struct weir__redis_ask *ask, const struct weir__redis_answer *answer);

@@ -93,6 +93,9 @@ void weir__redis_give_up(struct weir__redis_client *client, struct weir__redis_a
 /* A span between half of it and all. */
 weir_time weir__redis_jitter(struct weir__redis_client *client, weir_time span);
 /* base, doubled for each step up to `max`, jittered. */
+/* True: others were faster than this ask, and may be many.  It is sent after a rest. */
+bool weir__redis_rest_after_losses(struct weir__redis_client *client, struct weir__redis_ask *ask,
+                                   weir_time now);
 weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base, weir_time max,
                                int step);
 uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */

@@ -136,7 +136,8 @@ void weir__redis_client_ask(struct weir__redis_client *c, struct weir__redis_ask
     else if (!weir__redis_dues_add(&c->dues, ask))
         refusal.why = "there was no memory for it";
     if (!refusal.why) {
-        weir__redis_dispatch(c, ask, now);
+        if (!weir__redis_rest_after_losses(c, ask, now))
+            weir__redis_dispatch(c, ask, now);
         return;
     }
     c->counts.undone++;

@@ -6,14 +6,20 @@
  *     NOSCRIPT         to the same node, with the whole script
  *     unknown command, NOPERM of the module   to the same node, by scripts
  *     NOPERM of a script    by the module, if the node may have it
+ *
+ * So is an ask that others outrun (account-asks.h), after a rest if that was often.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "cluster/redis/client-private.h"
 
-#define REST_BASE   (5 * WEIR_MILLISECOND)
-#define REST_MAX    (320 * WEIR_MILLISECOND)
-#define QUICK_TURNS 3 /* redirections of one ask that are followed at once */
+#define REST_BASE    (5 * WEIR_MILLISECOND)
+#define REST_MAX     (320 * WEIR_MILLISECOND)
+#define LOSS_BASE    WEIR_MILLISECOND
+#define LOSS_MAX     (32 * WEIR_MILLISECOND)
+#define QUICK_TURNS  3 /* redirections of one ask that are followed at once */
+#define QUICK_LOSSES 3 /* of one ask, after which it tries again at once */
 
 /* Errors that say: not carried out, but soon it may be. */
 static const struct {
@@ -44,13 +50,30 @@ static struct weir__resp_value unwrap(const struct weir__resp_value *error)
     return inner;
 }
 
-static void rest(struct weir__redis_client *c, struct weir__redis_ask *ask, weir_time now)
+static void rest_for(struct weir__redis_client *c, struct weir__redis_ask *ask, weir_time now,
+                     weir_time span)
 {
-    weir_time until = now + weir__redis_back_off(c, REST_BASE, REST_MAX, ask->own.tries++);
+    weir_time until = now + span;
 
     c->counts.rested++;
     ask->own.where = WEIR__ASK_RESTING;
     weir__redis_dues_move(&c->dues, ask, until < ask->deadline ? until : ask->deadline);
+}
+
+static void rest(struct weir__redis_client *c, struct weir__redis_ask *ask, weir_time now)
+{
+    rest_for(c, ask, now, weir__redis_back_off(c, REST_BASE, REST_MAX, ask->own.tries++));
+}
+
+bool weir__redis_rest_after_losses(struct weir__redis_client *c, struct weir__redis_ask *ask,
+                                   weir_time now)
+{
+    if (ask->losses <= QUICK_LOSSES)
+        return false;
+    snprintf(ask->own.why, sizeof(ask->own.why), "%s", WEIR__REDIS_OUTRUN);
+    rest_for(c, ask, now,
+             weir__redis_back_off(c, LOSS_BASE, LOSS_MAX, ask->losses - QUICK_LOSSES - 1));
+    return true;
 }
 
 /* "MOVED 3999 127.0.0.1:6381": the slot and the node; false: it is not of that form. */

@@ -33,7 +33,7 @@ static const struct weir__option rows[] = {
 struct found {
     struct weir__redis_node_info info;
     bool answers;
-    char why[160]; /* it does not */
+    char why[240]; /* it does not */
     char version[24];
     char role[8];                            /* as in INFO; "": it does not tell */
     char decides[16];                        /* what decides there: module, redis-cell or scripts */
@@ -70,6 +70,15 @@ static struct weir__resp_value head_of(const struct look *l, const char **rest)
     return head;
 }
 
+/* Asks a node that answers.  Once it does not, it is asked no more. */
+static bool ask_node(struct look *l, struct found *f, const char *const *words)
+{
+    f->answers = f->answers && ask(l, f->info.node, words);
+    if (!f->answers && !f->why[0])
+        snprintf(f->why, sizeof(f->why), "%s", l->asker.why);
+    return f->answers;
+}
+
 /* ----------------------------------------------------------- finding out ---- */
 
 static bool knows_command(struct look *l, struct found *f, const char *name)
@@ -77,7 +86,7 @@ static bool knows_command(struct look *l, struct found *f, const char *name)
     const char *rest;
     struct weir__resp_value first = { .kind = '_' };
 
-    if (!ask(l, f->info.node, (const char *[]){ "COMMAND", "INFO", name, NULL }))
+    if (!ask_node(l, f, (const char *[]){ "COMMAND", "INFO", name, NULL }))
         return false;
     head_of(l, &rest);
     if (rest)
@@ -93,7 +102,7 @@ static bool may_take(struct look *l, struct found *f)
     static const char unknown[] = "ERR unknown command", command[] = " command";
     const char *rest;
 
-    if (!ask(l, f->info.node, (const char *[]){ "WEIR.TAKE", "weir:", "-", NULL }))
+    if (!ask_node(l, f, (const char *[]){ "WEIR.TAKE", "weir:", "-", NULL }))
         return false;
     struct weir__resp_value reply = head_of(l, &rest);
     struct weir__text said = reply.text;
@@ -110,10 +119,10 @@ static void find_decider(struct look *l, struct found *f)
         strcpy(f->decides, "module");
     else if (!knows_command(l, f, "weir.take") && knows_command(l, f, "cl.throttle"))
         strcpy(f->decides, "redis-cell");
-    else if (ask(l, f->info.node, (const char *[]){ "EVAL", "return 1", "0", NULL }) &&
+    else if (ask_node(l, f, (const char *[]){ "EVAL", "return 1", "0", NULL }) &&
              head_of(l, &rest).kind == ':')
         strcpy(f->decides, "scripts");
-    else
+    else if (f->answers)
         strcpy(f->decides, "nothing");
 }
 
@@ -133,18 +142,18 @@ static bool read_line(struct weir__text text, const char *name, char *out, size_
     return true;
 }
 
-/* A server without HELLO says both in INFO.  Valkey's redis_version is that of a Redis which it is
- * compatible with. */
+/* A server that did not tell both by HELLO says them in INFO.  Valkey's redis_version is that of a
+ * Redis which it is compatible with. */
 static void find_version_and_role(struct look *l, struct found *f)
 {
     const char *rest;
 
-    if (!ask(l, f->info.node, (const char *[]){ "INFO", "server", NULL }))
+    if (f->info.facts.version[0] || !ask_node(l, f, (const char *[]){ "INFO", "server", NULL }))
         return;
     struct weir__text text = head_of(l, &rest).text;
     if (!read_line(text, "valkey_version:", f->version, sizeof(f->version)))
         read_line(text, "redis_version:", f->version, sizeof(f->version));
-    if (ask(l, f->info.node, (const char *[]){ "INFO", "replication", NULL }))
+    if (ask_node(l, f, (const char *[]){ "INFO", "replication", NULL }))
         read_line(head_of(l, &rest).text, "role:", f->role, sizeof(f->role));
 }
 
@@ -157,7 +166,7 @@ static const char *version_of(const struct found *f)
 static void find_clock(struct look *l, struct found *f)
 {
     weir_time before = weir__clock_real();
-    bool answered = ask(l, f->info.node, (const char *[]){ "TIME", NULL });
+    bool answered = ask_node(l, f, (const char *[]){ "TIME", NULL });
     weir_time after = weir__clock_real();
     struct weir__resp_value s, us;
     int64_t seconds, micros;
@@ -178,7 +187,7 @@ static void find_latency(struct look *l, struct found *f)
 {
     for (int64_t i = 0; i < l->options->count; i++) {
         weir_time begun = weir__clock_monotonic();
-        if (!ask(l, f->info.node, (const char *[]){ "PING", NULL }))
+        if (!ask_node(l, f, (const char *[]){ "PING", NULL }))
             return;
         weir_time took = weir__clock_monotonic() - begun;
         int bin = 0;
@@ -191,13 +200,24 @@ static void find_latency(struct look *l, struct found *f)
     }
 }
 
+/* Connecting has told its role and protocol. */
+static void look_again(struct look *l, struct found *f)
+{
+    size_t cursor = 0;
+
+    for (struct weir__redis_node_info info;
+         weir__redis_client_node_next(l->asker.client, &cursor, &info);)
+        if (info.node == f->info.node) {
+            f->info = info;
+            return;
+        }
+}
+
 static void find_node(struct look *l, struct found *f)
 {
-    f->answers = ask(l, f->info.node, (const char *[]){ "PING", NULL });
-    if (!f->answers) {
-        memcpy(f->why, l->asker.why, sizeof(f->why));
-        return;
-    }
+    f->answers = true;
+    ask_node(l, f, (const char *[]){ "PING", NULL });
+    look_again(l, f);
     find_version_and_role(l, f);
     if (!f->info.sentinel) {
         find_decider(l, f);
@@ -214,16 +234,8 @@ static void find_all(struct look *l)
     while (l->n < NODES_MAX &&
            weir__redis_client_node_next(l->asker.client, &cursor, &l->nodes[l->n].info))
         l->n++;
-    for (size_t i = 0; i < l->n; i++) {
-        struct weir__redis_node *node = l->nodes[i].info.node;
+    for (size_t i = 0; i < l->n; i++)
         find_node(l, &l->nodes[i]);
-        size_t again = 0; /* connecting has told its role and protocol */
-        for (struct weir__redis_node_info info;
-             weir__redis_client_node_next(l->asker.client, &again, &info);) {
-            if (info.node == node)
-                l->nodes[i].info = info;
-        }
-    }
 }
 
 /* --------------------------------------------------------------- showing ---- */

@@ -245,6 +245,38 @@ def test_D1_status_of_valkey(program):
         assert code == 0 and said["nodes"][0]["version"] == "8.0.1", said
 
 
+def test_D1_status_asks_what_is_not_known(program):
+    """HELLO has told the version and the role."""
+    asked = []
+
+    def answer(words):
+        asked.append(words[0])
+        return b"+x\r\n"
+
+    with Fake(answer) as fake:
+        node, = status(fake.url())[0]["nodes"]
+        assert node["role"] == "master" and node["version"] == "7.0.15", node
+        assert b"PING" in asked and b"INFO" not in asked, asked
+
+
+def test_D1_status_of_a_server_that_stops(program):
+    """Whatever it is asked then: it does not answer, and it is not asked on."""
+    for last in (b"INFO", b"WEIR.TAKE", b"COMMAND", b"EVAL", b"TIME", b"PING"):
+        pings, stopped = itertools.count(), []
+
+        def answer(words, last=last, pings=pings, stopped=stopped):
+            if words[0] == last and (last != b"PING" or next(pings) == 3) or stopped:
+                stopped.append(words[0])
+                return []
+            return b"-ERR unknown command\r\n"
+
+        with Fake(answer) as fake:
+            said, code = status(fake.url(rest="?protocol=2"), "--timeout", "300ms")
+            node, = said["nodes"]
+            assert code == 1 and not node["answers"], (last, said)
+            assert set(stopped) == {last}, (last, stopped)
+
+
 def test_D2_status_of_a_large_cluster(program):
     """All its nodes are told, or slots would seem to have no master."""
     nodes = 100

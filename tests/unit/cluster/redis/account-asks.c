@@ -198,6 +198,32 @@ TEST(test_D1_a_lost_look_is_undone)
     weir__carry_free(&c.carry);
 }
 
+/* As often as there is time for, but with rests: the others may be many. */
+TEST(test_D1_a_write_that_others_outrun)
+{
+    OWN(world) *w = single_world();
+    struct carried c;
+    int losses = 0;
+
+    carry(w, &c, WEIR__ACCOUNT_TAKE, "smooth 5/s", "");
+    for (; c.outcome == IS_WAITING; losses++) {
+        assert_non_null(strstr(sent(w), "EVALSHA"));
+        tell(w, "h:1",
+             losses == 0 ? "*2\r\n:1000000\r\n$-1\r\n*1\r\n*-1\r\n"
+                         : "*2\r\n:1000000\r\n$-1\r\n"); /* read.lua */
+        assert_non_null(strstr(sent(w), "EVALSHA"));
+        tell(w, "h:1", ":0\r\n"); /* swap.lua */
+        if (losses >= 3) {
+            assert_string_equal(sent(w), "");
+            pass(w, 32 * MS);
+        }
+    }
+    assert_in_range(losses, 30, 40);
+    assert_int_equal(c.outcome, IS_UNDONE);
+    assert_string_equal(c.why, WEIR__REDIS_OUTRUN);
+    weir__carry_free(&c.carry);
+}
+
 TEST(test_D1_asks_that_make_no_sense_are_undone)
 {
     OWN(world) *w = single_world();

@@ -59,6 +59,22 @@ class Description:
         whole = {**schema, "components": self.document["components"]}
         jsonschema.Draft202012Validator(whole).validate(value)
 
+    def undescribed(self, value, schema, at=""):
+        """Members that are answered and not described, in any of its readings."""
+        schema = self.resolve(schema)
+        for either in ("anyOf", "oneOf"):
+            if either in schema:
+                return min((self.undescribed(value, s, at) for s in schema[either]), key=len)
+        if isinstance(value, list):
+            items = schema.get("items", {})
+            return [name for v in value for name in self.undescribed(v, items, at + "[]")]
+        known = schema.get("properties")
+        if not isinstance(value, dict) or known is None:
+            return []
+        return [name for key, v in value.items() for name in
+                (self.undescribed(v, known[key], at + "." + key) if key in known
+                 else [at + "." + key])]
+
     def __call__(self, method, path, body=None, status=200, headers=None):
         """Asks, and checks the answer against the description of that status."""
         answer = self.client(method, path, body, headers)
@@ -72,7 +88,10 @@ class Description:
         else:
             assert kind in response["content"], (method, path, kind)
             if kind.endswith("json"):
-                self.validate(answer.json(), response["content"][kind]["schema"])
+                schema = response["content"][kind]["schema"]
+                self.validate(answer.json(), schema)
+                unknown = self.undescribed(answer.json(), schema)
+                assert not unknown, (method, path, status, unknown)
         if isinstance(body, (dict, list)) and status < 400 and "requestBody" in operation:
             self.validate(body, operation["requestBody"]["content"]["application/json"]["schema"])
         for name in answer.headers:
@@ -166,6 +185,7 @@ def ask_every_route(ask, server):
     ask("GET", "/v1/degradation")
     ask("POST", "/v1/reset", {"rule": "*", "attributes": {"ip": "192.0.2.7"}})
     ask("POST", "/v1/explain", {"attributes": {"ip": "192.0.2.7", "x": 1}})
+    ask("POST", "/v1/explain", {"attributes": {"uri": "/search"}})
     ask("GET", "/v1/top")
     ask("GET", "/v1/fleet", None, 404)
     ask("GET", "/v1/fleet/nodes", None, 404)

@@ -30,6 +30,7 @@ guards:
   - name: search
     match: { uri: /search }
     concurrency: { max: 2 }
+    fallback: { body: busy }
 lists:
   deny: { account: [mallory] }
   allow: { ip: [203.0.113.0/24] }
@@ -95,7 +96,7 @@ class Description:
         if isinstance(body, (dict, list)) and status < 400 and "requestBody" in operation:
             self.validate(body, operation["requestBody"]["content"]["application/json"]["schema"])
         for name in answer.headers:
-            if name.startswith("ratelimit") or name in ("retry-after", "weir-level"):
+            if name.startswith(("ratelimit", "weir-")) or name == "retry-after":
                 described = {h.lower() for h in response.get("headers", {})}
                 assert name in described, (method, path, status, name)
         return answer
@@ -137,6 +138,7 @@ def ask_every_route(ask, server):
     entered = ask("POST", "/v1/enter", {"guard": "search", "priority": -1, "user": "ann"}).json()
     ask("POST", "/v1/enter", {"attributes": {"uri": "/search"}, "wait_ms": 5})
     ask("POST", "/v1/enter", {"attributes": {"uri": "/search"}}, 503)
+    ask("POST", "/v1/enter", {"guard": "search", "cost": 3}, 429)
     ask("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.7"}, "cost": 9}, 429)
     ask("POST", "/v1/enter", {"attributes": {"account": "mallory"}}, 403)
     ask("POST", "/v1/enter", {"guard": "serch"}, 404)

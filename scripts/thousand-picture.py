@@ -66,13 +66,14 @@ def draw_known(d, figures):
 
     grid(d, RIGHT, "nodes that know of it", [(up(n), f"{n:,}") for n in range(0, 1001, 250)])
     for ms in range(0, 1001, 250):
-        d.text(across(ms), TOP + HEIGHT + 18, str(ms), "middle")
+        d.text(across(ms), TOP + HEIGHT + 18, f"{ms:,}", "middle")
     d.text(RIGHT + WIDTH / 2, TOP + HEIGHT + 36, "milliseconds", "middle")
     for what, colour, name in (("change", ADMITTED, "rules published"),
                                ("death", BOUND, "a node died")):
         points = points_of(figures, KNOWN, 1, what)
         d.path([(across(ms), up(n)) for ms, n in points], colour)
-        middle = next(p for p in points if p[1] >= 500)
+        middle = next(p for p in points  # where the name has room beside the axis
+                      if p[1] >= 500 and across(p[0]) >= RIGHT + 7 * len(name))
         d.text(across(middle[0]) - 8, up(middle[1]) + 4, name, "end", fill=colour)
 
 

@@ -585,7 +585,7 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     wanted.algorithm = limit->algorithm ? limit->algorithm : algorithm;
     if (strcmp(wanted.algorithm, algorithm) != 0)
         return weir__fail(error, WEIR_INVALID,
-                          "the algorithm cannot change from %s to %s; make another limiter",
+                          "the algorithm cannot change from %s to %s; give that limit another name",
                           algorithm, wanted.algorithm);
     if ((code = weir__plan_make(&plan, &wanted, error)) ||
         (code = weir__table_fits(limiter->table, &plan, error)))

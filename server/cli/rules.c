@@ -55,13 +55,14 @@ static void check_text(struct reading *r)
 
     if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK && r->said.n > 0)
         return;
-    options.problem = NULL;
     if (r->draft && weir_rules_parse(&rules, r->text, r->len, &options, &error) == WEIR_OK) {
         weir_rules_destroy(rules);
         return;
     }
     weir__draft_destroy(r->draft);
     r->draft = NULL;
+    if (r->said.n > 0)
+        return;
     snprintf(whole.text, sizeof(whole.text), "%s", error.text);
     weir__problem_say(&r->said, &whole);
 }

@@ -109,20 +109,22 @@ void weir__sim_backend_forget(struct weir__sim_trial *t, uint32_t who)
     t->backend.queued--;
 }
 
+/* The worker takes the first of the queue before the answer lets the next one in at the guard. */
 void weir__sim_backend_done(struct weir__sim_trial *t, uint32_t who)
 {
     struct weir__sim_attempt *a = &t->attempts[who];
     bool silent = weir__sim_plan_find(&t->plan->backend, WEIR__SIM_CHANGE_SILENT, t->now) != NULL;
+    bool answered = a->waiting && !silent, error = a->error;
 
     t->backend.busy--;
     t->backend.results++;
     a->inside = false;
     if (weir__sim_measures(t)) {
         t->backend.spent += (double)a->busy;
-        t->backend.wasted += !a->waiting || a->error || silent ? (double)a->busy : 0;
+        t->backend.wasted += !answered || error ? (double)a->busy : 0;
     }
-    if (a->waiting && !silent)
-        weir__sim_clients_answer(t, who, a->error ? WEIR_FAILED : WEIR_SUCCEEDED);
-    weir__sim_attempt_settle(t, who);
     weir__sim_backend_pull(t);
+    if (answered)
+        weir__sim_clients_answer(t, who, error ? WEIR_FAILED : WEIR_SUCCEEDED);
+    weir__sim_attempt_settle(t, who);
 }

@@ -30,6 +30,7 @@ guards:
   - name: search
     match: { uri: /search }
     concurrency: { max: 2 }
+    fallback: { body: busy }
 lists:
   deny: { account: [mallory] }
   allow: { ip: [203.0.113.0/24] }
@@ -59,6 +60,22 @@ class Description:
         whole = {**schema, "components": self.document["components"]}
         jsonschema.Draft202012Validator(whole).validate(value)
 
+    def undescribed(self, value, schema, at=""):
+        """Members that are answered and not described, in any of its readings."""
+        schema = self.resolve(schema)
+        for either in ("anyOf", "oneOf"):
+            if either in schema:
+                return min((self.undescribed(value, s, at) for s in schema[either]), key=len)
+        if isinstance(value, list):
+            items = schema.get("items", {})
+            return [name for v in value for name in self.undescribed(v, items, at + "[]")]
+        known = schema.get("properties")
+        if not isinstance(value, dict) or known is None:
+            return []
+        return [name for key, v in value.items() for name in
+                (self.undescribed(v, known[key], at + "." + key) if key in known
+                 else [at + "." + key])]
+
     def __call__(self, method, path, body=None, status=200, headers=None):
         """Asks, and checks the answer against the description of that status."""
         answer = self.client(method, path, body, headers)
@@ -72,11 +89,14 @@ class Description:
         else:
             assert kind in response["content"], (method, path, kind)
             if kind.endswith("json"):
-                self.validate(answer.json(), response["content"][kind]["schema"])
+                schema = response["content"][kind]["schema"]
+                self.validate(answer.json(), schema)
+                unknown = self.undescribed(answer.json(), schema)
+                assert not unknown, (method, path, status, unknown)
         if isinstance(body, (dict, list)) and status < 400 and "requestBody" in operation:
             self.validate(body, operation["requestBody"]["content"]["application/json"]["schema"])
         for name in answer.headers:
-            if name.startswith("ratelimit") or name in ("retry-after", "weir-level"):
+            if name.startswith(("ratelimit", "weir-")) or name == "retry-after":
                 described = {h.lower() for h in response.get("headers", {})}
                 assert name in described, (method, path, status, name)
         return answer
@@ -118,6 +138,7 @@ def ask_every_route(ask, server):
     entered = ask("POST", "/v1/enter", {"guard": "search", "priority": -1, "user": "ann"}).json()
     ask("POST", "/v1/enter", {"attributes": {"uri": "/search"}, "wait_ms": 5})
     ask("POST", "/v1/enter", {"attributes": {"uri": "/search"}}, 503)
+    ask("POST", "/v1/enter", {"guard": "search", "cost": 3}, 429)
     ask("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.7"}, "cost": 9}, 429)
     ask("POST", "/v1/enter", {"attributes": {"account": "mallory"}}, 403)
     ask("POST", "/v1/enter", {"guard": "serch"}, 404)
@@ -166,6 +187,7 @@ def ask_every_route(ask, server):
     ask("GET", "/v1/degradation")
     ask("POST", "/v1/reset", {"rule": "*", "attributes": {"ip": "192.0.2.7"}})
     ask("POST", "/v1/explain", {"attributes": {"ip": "192.0.2.7", "x": 1}})
+    ask("POST", "/v1/explain", {"attributes": {"uri": "/search"}})
     ask("GET", "/v1/top")
     ask("GET", "/v1/fleet", None, 404)
     ask("GET", "/v1/fleet/nodes", None, 404)

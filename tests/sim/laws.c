@@ -118,6 +118,21 @@ TEST(test_an_even_load_that_fits_is_served_at_once)
     assert_true(outcome.wasted == 0);
 }
 
+static const char in_turn[] = "length: 20s\n"
+                              "backend: { workers: 1, work: { shape: constant, mean: 20ms } }\n"
+                              "clients: [{ rate: 2x, arrival: even, timeout: 1s }]\n"
+                              "guard: { concurrency: { queue: 10 } }\n";
+
+/* Whom an answer lets in at the guard does not overtake those that the backend has already. */
+TEST(test_a_worker_takes_the_first_of_the_queue)
+{
+    read_text("in turn", in_turn, strlen(in_turn));
+    check_accounts(run_plan("fixed:4", 1));
+    assert_int_equal(outcome.all.timed_out, 0);
+    assert_at_most(outcome.p99, (10 + 4) * 20 * MS);
+    assert_at_least(outcome.goodput, 99);
+}
+
 TEST(test_an_unknown_controller_is_named_and_nothing_changes)
 {
     struct weir_error error = { 0 };

@@ -183,8 +183,8 @@ static uint32_t claim(struct weir__reservations *r, const struct weir__conn *con
 static int fail_full(struct weir_error *error)
 {
     return weir__fail(error, WEIR_NO_MEMORY,
-                      "there are too many reservations, of %d for all clients: settle some, or "
-                      "wait until some expire",
+                      "this client has its share of the %d reservations that can be open, or all "
+                      "are: settle some, or wait until some expire",
                       ROOM);
 }
 

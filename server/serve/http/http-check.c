@@ -134,6 +134,8 @@ static bool read_item(struct batch *b, const struct weir__verb *verb)
     skip_space(b);
     size_t at = (size_t)(b->text - b->begin);
     struct weir__text text = weir__json_element(&b->text, b->end);
+    if (text.len == 0)
+        return no_batch(b);
     if (!make_room(b))
         return false;
     weir__call_begin(&c, verb, NULL, true);

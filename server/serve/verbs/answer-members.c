@@ -176,7 +176,8 @@ const struct weir__schema weir__schemas[] = {
     { "StatusTotals", "", FIELDS(
         { "connections connections_closed connections_refused resp_commands http_requests "
           "bad_input timed_out not_reading"
-          " auth_failed check_allowed check_refused take_allowed take_refused enter_allowed "
+          " auth_failed auth_turned_away proxy_not_trusted proxy_no_client proxy_no_uri "
+          "check_allowed check_refused take_allowed take_refused enter_allowed "
           "enter_refused ask_id_repeated"
           " bytes_in bytes_out", "count", "" }) },
     { "Bans", "", FIELDS({ "now", "moment", "" }, { "bans", "[Ban]", "" }) },
@@ -391,7 +392,12 @@ const struct weir__schema weir__schemas[] = {
         { "[reason]", "text", "" },
         { "[in_flight] [limit]", "integer", "" },
         { "[key]", "text", "of permits by key" },
-        { "[key_in_flight] [max_per_key]", "count", "" }) },
+        { "[key_in_flight] [max_per_key]", "count", "" },
+        { "[user]", "text", "whose requests are shed together; empty: nobody is named" },
+        { "[priority]", "integer", "" },
+        { "[class]", "text?", "null: the guard has none" },
+        { "[breaker]", "closed|open|half-open", "" },
+        { "[admitted_percent]", "count", "of all asks, while it sheds; else 100" }) },
     { "ExplainedRuling", "", FIELDS(
         { "allowed", "bool", "" },
         { "reason", "text", "" },

@@ -450,9 +450,9 @@ static const struct response {
     { "RefusedByLimit",
       "Refused by a limit: code weir-limited or weir-banned; or the key has all of its permits out "
       "(weir-key-busy), or can never have as many (weir-too-big).",
-      RULED " Retry-After", "Refusal|GuardRefusal" },
+      RULED " Retry-After Weir-Allowed Weir-Fallback", "Refusal|GuardRefusal" },
     { "RefusedByGuard", "Refused by a guard, or as for 503 of a check.",
-      RULED " Retry-After Weir-Fallback", "Refusal|GuardRefusal" },
+      RULED " Retry-After Weir-Allowed Weir-Fallback", "Refusal|GuardRefusal" },
 };
 
 static void add_headers(struct weir__buffer *out, const char *names)

@@ -203,7 +203,7 @@ TEST(test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used)
     }
     assert_ptr_equal(found(adhoc, "30/10", "api", NOW), limiter); /* no algorithm: it stays */
     assert_int_equal(left(limiter, "k", NOW), 26);
-    refused(adhoc, "fixed-window 10/10", "api", "algorithm");
+    refused(adhoc, "fixed-window 10/10", "api", "another name");
     assert_int_equal(left(limiter, "k", NOW), 26);
     assert_ptr_not_equal(found(adhoc, "gcra 30/10", "web", NOW), limiter);
     assert_ptr_not_equal(found(adhoc, "gcra 30/10", "", NOW), limiter);

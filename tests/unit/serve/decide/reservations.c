@@ -165,7 +165,7 @@ TEST(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room)
                                                 &(struct weir__reserve){ b.limiter, &ask, S, NULL },
                                                 id, &d, &error),
                      WEIR_NO_MEMORY);
-    assert_contains(error.text, "too many reservations");
+    assert_contains(error.text, "its share of the 131072 reservations");
     assert_int_equal(left(b.limiter, "k", NOW), before);
     assert_true(settle(&b, last.id, 1, NOW));
     struct reserved r = reserve(&b, "k", 1, 10 * S, NOW);

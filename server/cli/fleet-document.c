@@ -27,7 +27,10 @@ int weir__shared_open(struct weir__shared *f, const char *command,
     *f = (struct weir__shared){ .fleet = key_of(fleet), .document = key_of(WEIR__CENTRE_RULES) };
     if (!weir__centre_is_name(fleet))
         return weir__complain(command, "names of fleets are letters, digits, '.', '_' and '-'");
-    return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);
+    const char *url = o->redis ? o->redis : getenv("WEIR_REDIS");
+    if (!url || !*url)
+        return weir__complain(command, "where is Redis? write --redis URL, or set WEIR_REDIS");
+    return weir__asker_open(&f->asker, command, url, ASK_MAX);
 }
 
 void weir__shared_close(struct weir__shared *f)

@@ -11,12 +11,14 @@ for group in "$@"; do
     done
 done
 [ -n "$missing" ] || exit 0
-if ! command -v apt-get >/dev/null; then
-    echo "weir: please install:$missing" >&2
-    exit 1
-fi
 as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
+for tool in apt-get $as_root; do
+    command -v "$tool" >/dev/null || {
+        echo "weir: there is no $tool here; please install:$missing" >&2
+        exit 1
+    }
+done
 echo "weir: installing$missing"
 $as_root apt-get update -qq
 export DEBIAN_FRONTEND=noninteractive

@@ -10,9 +10,14 @@ passed=0
 failed=0
 what_failed=
 
-# setup DIR MESON-SETUP-OPTIONS...
+# setup DIR MESON-SETUP-OPTIONS... -- a build from before the packages for tests came (make run's)
+# looks for them again, or most tests are missing in it.
 setup() {
-    [ -f "$1/build.ninja" ] || meson setup "$@" >/dev/null
+    if [ ! -f "$1/build.ninja" ]; then
+        meson setup "$@" >/dev/null
+    elif [ /var/lib/dpkg/status -nt "$1/build.ninja" ]; then
+        meson setup --reconfigure "$1" >/dev/null
+    fi
 }
 
 # A launcher may stand before python3 (pyenv's takes ten times as long to start as python itself).

@@ -41,7 +41,10 @@ int weir__fleet_rules_open(struct weir__fleet_rules *f, const char *command,
                                      .document = key_of(WEIR__VERSIONS_RULES) };
     if (!weir__fleet_is_name(fleet))
         return weir__complain(command, "names of fleets are letters, digits, '.', '_' and '-'");
-    return weir__asker_open(&f->asker, command, o->redis, ASK_MAX);
+    const char *url = o->redis ? o->redis : getenv("WEIR_REDIS");
+    if (!url || !*url)
+        return weir__complain(command, "where is Redis? write --redis URL, or set WEIR_REDIS");
+    return weir__asker_open(&f->asker, command, url, ASK_MAX);
 }
 
 void weir__fleet_rules_close(struct weir__fleet_rules *f)

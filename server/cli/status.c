@@ -114,7 +114,8 @@ static void show(struct weir__ask_server *r)
                    "[{guards.degradation_by_hand?}, by hand]\n");
     print_table(d);
     weir__show(d, "",
-               "checks      {totals.check_allowed} allowed, {totals.check_refused} refused\n"
+               "checks      {totals.check_allowed} allowed, {totals.check_refused} refused"
+               "[; no rule applied to {checks.unmatched} of them: weir explain]\n"
                "takes       {totals.take_allowed} allowed, {totals.take_refused} refused\n");
 }
 

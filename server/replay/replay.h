@@ -200,6 +200,10 @@ bool weir__replay_end(struct weir__replay *replay);
 bool weir__rule_set_missing(const struct weir__rule_set *side, size_t *at, const char **name,
                             char *who, size_t size);
 
+/* The rules that applied to no request, though the log has all that they need ("rule login"); "" if
+ * there is none. */
+void weir__rule_set_unmet(const struct weir__rule_set *side, char *who, size_t size);
+
 /* "login", "deny list" or "passed". */
 const char *weir__rule_set_rule_name(const struct weir__rule_set *side, int32_t rule);
 

@@ -91,6 +91,21 @@ static void note_missing(const struct notes *n, const struct weir__replay *repla
              path, colon, name, who, name);
 }
 
+/* Nor does one whose path is not the log's. */
+static void note_unmet(const struct notes *n, const struct weir__replay *replay,
+                       const struct weir__rule_set *side)
+{
+    char who[320];
+
+    weir__rule_set_unmet(side, who, sizeof(who));
+    if (replay->requests > 0 && *who)
+        note(n,
+             "%s%spplied to no request of the log: %s. It has the attributes that they need, so "
+             "compare paths and other conditions with it, or ask weir explain about a request of "
+             "it.",
+             replay->n_sides == 2 ? side->path : "", replay->n_sides == 2 ? ": a" : "A", who);
+}
+
 static void note_shadow_bans(const struct notes *n, const struct weir__replay *replay)
 {
     bool any = false;
@@ -204,6 +219,8 @@ void weir__report_notes(const struct weir__report *report,
     note_log(&n, replay);
     for (size_t i = 0; i < replay->n_sides; i++)
         note_missing(&n, replay, &replay->sides[i]);
+    for (size_t i = 0; i < replay->n_sides; i++)
+        note_unmet(&n, replay, &replay->sides[i]);
     note_shadow_bans(&n, replay);
     for (size_t i = 0; i < replay->n_sides; i++) {
         note_side(&n, replay, &replay->sides[i]);

@@ -356,8 +356,10 @@ static void mark_seen(struct weir__rule_set *side, const struct weir__replay_req
     }
 }
 
-static bool looks_at(const struct weir_rules *set, const struct weir__rule *rule, size_t attribute)
+static bool looks_at(const struct weir__rule_set *side, size_t number, size_t attribute)
 {
+    const struct weir_rules *set = side->weir->active->rules;
+    const struct weir__rule *rule = &set->rules[number];
     const struct weir__attributes *known = &set->attributes;
     bool looks = rule->cost_attribute == (int)attribute;
 
@@ -382,22 +384,25 @@ __attribute__((format(printf, 4, 5))) static void append(char *out, size_t size,
     *len = n < 0 || (size_t)n >= size - *len ? size - 1 : *len + (size_t)n;
 }
 
-/* "rules a, b and 3 more" */
-static size_t name_lookers(const struct weir_rules *set, size_t attribute, char *out, size_t size)
+/* "rules a, b and 3 more": those that hold. */
+static size_t name_rules(const struct weir__rule_set *side,
+                         bool (*holds)(const struct weir__rule_set *side, size_t rule,
+                                       size_t attribute),
+                         size_t attribute, char *out, size_t size)
 {
     enum { MOST = 5 };
     size_t n = 0, len = 0, all = 0;
 
-    for (size_t i = 0; i < set->n_rules; i++)
-        all += looks_at(set, &set->rules[i], attribute);
-    for (size_t i = 0; i < set->n_rules && n < MOST; i++) {
-        if (!looks_at(set, &set->rules[i], attribute))
+    for (size_t i = 0; i < side->n_rules; i++)
+        all += holds(side, i, attribute);
+    for (size_t i = 0; i < side->n_rules && n < MOST; i++) {
+        if (!holds(side, i, attribute))
             continue;
         append(out, size, &len, "%s%s",
                n          ? ", "
                : all == 1 ? "rule "
                           : "rules ",
-               set->rules[i].draft->name);
+               side->rules[i].name);
         n++;
     }
     if (all > n)
@@ -418,7 +423,7 @@ bool weir__rule_set_missing(const struct weir__rule_set *side, size_t *at, const
             deny |= force->deny[i].attribute == (int)*at;
         for (size_t i = 0; i < force->allows; i++)
             allow |= force->allow[i].attribute == (int)*at;
-        size_t len = name_lookers(force->rules, *at, who, size);
+        size_t len = name_rules(side, looks_at, *at, who, size);
         if (deny)
             append(who, size, &len, "%sdeny list", len ? ", " : "");
         if (allow)
@@ -429,6 +434,38 @@ bool weir__rule_set_missing(const struct weir__rule_set *side, size_t *at, const
         return true;
     }
     return false;
+}
+
+/* The log has all that a request needs for this rule to apply. */
+static bool can_apply(const struct weir__rule_set *side, size_t number)
+{
+    const struct weir_rules *set = side->weir->active->rules;
+    const struct weir__rule *rule = &set->rules[number];
+    const struct weir__attributes *known = &set->attributes;
+    bool can = true;
+
+    for (uint32_t i = 0; i < rule->matches; i++) {
+        size_t asked = set->clauses[rule->clauses_first + i].attribute;
+        bool loose = known->loose && asked == (size_t)known->loose;
+        can &= side->seen[loose ? (size_t)known->uri : asked];
+    }
+    for (size_t i = 0; i < rule->key.n; i++)
+        can &= rule->key.parts[i].attribute == NULL || rule->parts[i].fallback != NULL ||
+               side->seen[rule->parts[i].attribute];
+    return can;
+}
+
+static bool is_unmet(const struct weir__rule_set *side, size_t number, size_t attribute)
+{
+    (void)attribute;
+    return side->rules[number].mode != WEIR_OFF && side->rules[number].applied == 0 &&
+           can_apply(side, number);
+}
+
+void weir__rule_set_unmet(const struct weir__rule_set *side, char *who, size_t size)
+{
+    *who = '\0';
+    name_rules(side, is_unmet, 0, who, size);
 }
 
 /* ---------------------------------------------------------------- deciding ---- */

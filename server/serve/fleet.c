@@ -16,10 +16,11 @@
 
 /* What was told last. */
 struct weir__node {
-    bool told, alone, named, denied;
+    bool told, alone, named, denied, bare;
     int64_t version, refused;
     char why[160];        /* it is alone */
     weir_time change_due; /* of a line about another reason */
+    weir_time reached;    /* Redis answers since then; 0: it does not */
 };
 
 bool weir__node_follows(const struct weir__server *server)
@@ -176,6 +177,29 @@ static void tell_rules(struct weir__server *server, const struct weir_fleet_info
     node->refused = info->refused;
 }
 
+/* The first poll for rules may come a little after the first beat. */
+#define POLLED (2 * WEIR_SECOND)
+
+static void tell_bare(struct weir__server *server, const struct weir_fleet_info *info,
+                      weir_time now)
+{
+    struct weir__node *node = server->node;
+
+    if (!info->connected || info->alone)
+        node->reached = 0;
+    else if (node->reached == 0)
+        node->reached = now;
+    bool bare = node->reached > 0 && now - node->reached > POLLED && info->refused == 0 &&
+                weir__node_lacks_rules(server);
+    if (bare && !node->bare)
+        weir__complain("serve",
+                       "fleet %s: Redis answers, and has no rules for this fleet: everything "
+                       "passes, and /readyz says 503, until weir fleet rules set; nodes of "
+                       "another fleet need its --fleet-name",
+                       info->name);
+    node->bare = node->bare || bare;
+}
+
 void weir__node_tick(struct weir__server *server, weir_time now)
 {
     struct weir_fleet_info info;
@@ -187,6 +211,7 @@ void weir__node_tick(struct weir__server *server, weir_time now)
     tell_name(server, &info);
     tell_draws(server, &info);
     tell_rules(server, &info);
+    tell_bare(server, &info, now);
 }
 
 void weir__node_json(const struct weir__server *server, struct weir__buffer *out)

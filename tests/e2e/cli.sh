@@ -270,7 +270,7 @@ complains 'missing: -- COMMAND...; usage' run --guard a
 export WEIR_REDIS=redis://127.0.0.1:1
 complains 'Redis does not answer' take --limit 3/1m key
 export WEIR_REDIS=
-complains 'where is Redis?' fleet history
+complains 'where is Redis? write --redis URL, or set WEIR_REDIS' fleet history
 complains '--table FILE or --redis URL is missing' take --limit 3/1m key
 unset WEIR_REDIS
 complains "no command 'xyzzy'; see: weir --help" xyzzy

@@ -3,6 +3,7 @@
 of resty.limit.req, conn, count and traffic, over workers, reloads and kills.  Rates of one an hour
 make no test depend on how fast it runs."""
 import os
+import shutil
 import signal
 
 from nginxing import Backend, Nginx, environment
@@ -11,10 +12,10 @@ from serving import run_tests, until
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LOAD = """load_module /usr/lib/nginx/modules/ndk_http_module.so;
 load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;"""
-HTTP = """lua_package_path "%s/nginx/?.lua;;";
+HTTP = """lua_package_path "{folder}/?.lua;;";
     init_by_lua_block {
         require("resty.weir").init { table = "{folder}/lua.weir", library = "{library}" }
-    }""" % ROOT
+    }"""
 SAY = """location = /t { chunked_transfer_encoding off; content_by_lua_block {
     local function say(...)
         local words = {}
@@ -29,6 +30,8 @@ def resty(library, server, http=HTTP, workers=1, kills=False):
     library = os.path.abspath(library)
     nginx = Nginx(None, "", "", main=LOAD, workers=workers, kills=kills, env=environment(library))
     try:
+        # Workers of root's nginx are another user, who may not be let into the source tree.
+        shutil.copytree(ROOT + "/nginx/resty", nginx.path("resty"))
         fill = {"{folder}": nginx.folder, "{library}": library}
         for name, value in fill.items():
             http, server = http.replace(name, value), server.replace(name, value)

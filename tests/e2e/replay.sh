@@ -217,6 +217,13 @@ run --rules account.yaml --html page.html seconds.log
 has "$ran" "$out" "No request in the log has 'account' (rules login, month)."
 has "page.html" \
     "$(cat page.html)" "No request in the log has &#39;account&#39; (rules login, month)."
+# The log has all that a rule looks at, and no request is as the rule says.
+rules >path.yaml <<'END'
+  - { name: login, match: { uri: /sign-in }, paths: loose, key: "{ip}", limit: 5/1s }
+  - { name: per-ip, key: "{ip}", limit: 5/1s }
+END
+run --rules path.yaml --json seconds.log
+says '"Applied to no request of the log: rule login." in r["notes"][0]' True
 # A path that is compared loosely is the log's uri.
 rules >loose.yaml <<'END'
   - { name: all, match: { uri: "/**" }, paths: loose, limit: 5/1s }

@@ -377,6 +377,9 @@ def test_S6_status(weir):
         for part in "pid %d" % server.pid, "http " + address(server), "1 allowed, 1 refused":
             assert part in out, (part, out)
         assert cli.json(0, "status")["pid"] == server.pid
+        assert "no rule applied" not in out, out
+        cli(0, "check", "address=192.0.2.7")
+        assert "2 allowed, 1 refused; no rule applied to 1 of them: weir explain\n" in cli(0, "status")
         cli.fails("takes no words", "status", "now")
     with tempfile.TemporaryDirectory() as folder, Server(weir, table=folder + "/table") as server:
         cli = Cli(weir, server)

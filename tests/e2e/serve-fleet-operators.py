@@ -104,8 +104,11 @@ def test_D5_a_new_node_without_rules_is_not_ready(weir):
             redis.start()
             joined(new)
             assert new.http()("GET", "/readyz").status == 503
+            until("it says what is missing now", lambda: "fleet default: Redis answers, and has no "
+                  "rules for this fleet" in new.complaints(), 60, new.complaints)
             assert put(new, RULES % 10, base=0)[0] == 200
             until("it is ready", lambda: new.http()("GET", "/readyz").status == 200)
+            assert new.complaints().count("has no rules for this fleet") == 1, new.complaints()
 
 
 def test_D5_all_tell_by_what_decisions_go_by(weir):

@@ -454,6 +454,13 @@ static bool is_option(const struct weir__verb *verb, struct weir__text name)
     return a && memcmp(a->word, name.bytes, name.len) == 0;
 }
 
+/* As an attribute that no rule looks at, it would let all pass. */
+static bool is_guard(const struct weir__verb_call *call, struct weir__text name)
+{
+    return name.len == 5 && memcmp(name.bytes, "GUARD", 5) == 0 &&
+           (call->server == NULL || !weir__engine_uses(call->server->engine, "GUARD", 5));
+}
+
 static bool take_attributes(struct weir__verb_call *call, const struct weir__text *words, size_t n)
 {
     if (n && weir__resp_is(words[0], "ATTRIBUTES")) {
@@ -467,6 +474,9 @@ static bool take_attributes(struct weir__verb_call *call, const struct weir__tex
                      (int)words[i].len, words[i].bytes);
             return say_usage(call, what);
         }
+        if (is_guard(call, words[i]))
+            return weir__call_fail(call, 400, "%s asks no guard: enter does, WEIR.ENTER GUARD name",
+                                   call->verb->command);
         if (i + 1 == n)
             return weir__call_fail(
                 call, 400, "attribute %s has no value: attributes come in pairs, name value ...",
@@ -554,6 +564,9 @@ static bool stray(struct weir__verb_call *call, struct weir__text name)
     if (near)
         return weir__call_fail(call, 400, "unknown member %s; did you mean '%s'?",
                                WEIR__SHOWN(name), near);
+    if (name.len == 5 && memcmp(name.bytes, "guard", 5) == 0)
+        return weir__call_fail(call, 400, "%s asks no guard: enter does, /v1/enter",
+                               call->verb->path);
     return weir__call_fail(
         call, 400,
         "unknown member %s; attributes go into \"attributes\": {\"attributes\":{\"%.*s\":...}}",

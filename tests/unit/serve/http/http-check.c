@@ -149,6 +149,7 @@ TEST_WITH(test_S2_check_with_attributes_at_the_top, begin, end)
                  near[i][1]);
         assert_answer(check(w, body), 400, says);
     }
+    assert_answer(check(w, "{\"guard\":\"search\"}"), 400, "asks no guard: enter does, /v1/enter");
     assert_answer(check(w, "{\"a\\\"b\":1}"), 400, "{\\\"attributes\\\":{\\\"name\\\":...}}");
 }
 

@@ -146,6 +146,8 @@ TEST(test_words)
     check_wrong_words("a ip 1 COUNT 2", "options come before the attributes, and COUNT is one");
     check_wrong_words("a ip 1 BOUND", "options come before the attributes, and BOUND is one");
     check_wrong_words("a ATTRIBUTES ip 1 COUNT 2", "usage: TEST.VERB text [ANY any] [COUNT n]");
+    check_wrong_words("a GUARD search", "TEST.VERB asks no guard: enter does, WEIR.ENTER GUARD");
+    check_wrong_words("a ip 1 GUARD search", "TEST.VERB asks no guard");
     check_wrong_words("a _ 1", "the name of an attribute is empty");
 }
 

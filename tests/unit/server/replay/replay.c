@@ -348,3 +348,22 @@ TEST(test_missing_attributes_are_named)
         weir__rule_set_missing(&replay->sides[0], &at, &name, who, 6)); /* cut, not overrun */
     assert_true(strlen(who) < 6);
 }
+
+TEST(test_rules_that_applied_to_nothing_are_named)
+{
+    OWN(weir__replay) *replay =
+        replay_of("version: 1\nrules:\n"
+                  "  - { name: met, match: { uri: /x }, limit: 5/1s }\n"
+                  "  - { name: path, match: { uri: /login }, limit: 5/1s }\n"
+                  "  - { name: loose, match: { uri: /Y }, paths: loose, limit: 5/1s }\n"
+                  "  - { name: no-account, key: \"{account}\", limit: 5/1s }\n"
+                  "  - { name: no-plan, match: { plan: x }, limit: 5/1s }\n"
+                  "  - { name: beside, match: { uri: /z }, not: { plan: x },\n"
+                  "      key: \"{account|nobody}\", limit: 5/1s }\n"
+                  "  - { name: idle, match: { uri: /login }, limit: 5/1s, mode: off }\n");
+    char who[64];
+    request(replay, "192.0.2.1", "/x", START);
+    weir__replay_end(replay);
+    weir__rule_set_unmet(&replay->sides[0], who, sizeof(who));
+    assert_string_equal(who, "rules path, loose, beside");
+}

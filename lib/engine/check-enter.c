@@ -88,15 +88,13 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
     while (weir__matches_more(&m));
 }
 
-void weir__admission_undo(struct weir__admission *admission)
+void weir_check_undo_enter(struct weir_entry *entry)
 {
-    struct weir_entry *entry = admission->entry;
-
     while (entry->n > 0) {
         entry->n--;
         weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
-        if (entry->n == 0)
-            weir__guard_uncount(entry->entered[0].guard); /* keep has done so with the others */
+        if (entry->n > 0)
+            weir__guard_uncount(entry->entered[entry->n].guard, -1); /* as keep has done */
     }
 }
 
@@ -109,7 +107,7 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
     if (permit->word == 0)
         return;
     if (entry->n > 0)
-        weir__guard_uncount(guard);
+        weir__guard_uncount(guard, 1);
     entry->entered[entry->n].guard = guard;
     entry->entered[entry->n++].permit = *permit;
 }
@@ -227,7 +225,7 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
             if ((ruling->decision.reason == WEIR_KEY_BUSY || admission->key_id != 0) &&
                 admission->key != NULL)
                 weir__rule_key_text(secrets, &g->by_key, facts, admission->key);
-            weir__admission_undo(admission);
+            weir_check_undo_enter(admission->entry);
             return false;
         }
         if (admission->named != NULL && key.len > 0)

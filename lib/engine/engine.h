@@ -200,7 +200,6 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
 bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
                           const uint64_t *secrets, const struct weir__facts *facts,
                           struct weir_ruling *ruling);
-void weir__admission_undo(struct weir__admission *admission); /* as if nothing had been entered */
 
 /* check.c -- as weir_check_enter; `told` as weir_check_key's `key`, or NULL. */
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "engine/fleet.h"
 #include "engine/waiting-lines.h"
 
 /* ------------------------------------------------------- a guard's view ---- */
@@ -247,12 +248,15 @@ bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n
 }
 
 bool weir__check_enter_alone(struct weir *weir, const struct weir_request *request,
-                             const struct weir__alone_rules *alone, struct weir_entry *entry,
-                             struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
+                             const struct weir__alone_rules *alone,
+                             const struct weir__entering *entering, struct weir_ruling *ruling,
+                             char told[WEIR_KEY_TEXT])
 {
-    struct weir__admission admission = { .ask = &request->ask, .entry = entry, .alone = alone };
+    struct weir__admission admission = {
+        .ask = &request->ask, .entry = entering->entry, .asked = entering->asked, .alone = alone
+    };
 
-    entry->n = 0;
+    entering->entry->n = 0;
     return weir__check_admitted(weir, request->attrs, request->n, &admission, ruling, told);
 }
 

@@ -76,6 +76,9 @@ struct weir_fleet_ask {
     void *context;
     /* NULL: guards are not entered; else as weir_check_enter's, and it must stay until `done` */
     struct weir_entry *entry;
+    /* The guards that have asked whether it is shed (weir-queue.h); it must stay likewise.  NULL:
+     * they ask again */
+    struct weir_asked *asked;
 };
 /* True: it is decided, by *ruling and `key`.  False: `done` is called, once; *ticket is for
  * weir_fleet_cancel. */

@@ -154,6 +154,8 @@ struct weir_taken {
 /* Gives it back, once, unless time has; the keys are as if it had never been taken.  Units drawn
  * from a fleet stay used, warm-up stays warm, and counts stay as they are. */
 WEIR_API void weir_check_undo(struct weir *weir, struct weir_taken *taken, weir_time now);
+/* For a caller that waits for its turn without permits: as if it had never entered. */
+WEIR_API void weir_check_undo_enter(struct weir_entry *entry);
 
 /* The guards that have asked a request whether it is shed: each asks it once.  Kept by the calls;
  * zeros: none has. */

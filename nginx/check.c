@@ -65,7 +65,7 @@ static ngx_int_t delay(ngx_http_request_t *r, struct ngx_weir_ctx *ctx)
     ruled->granted = visit->ruling;
     visit->taken = NULL;
     visit->ask.wait_max = 0;
-    (void)weir_check_exit(ruled->weir, &visit->entry, WEIR_IGNORED, visit->ask.now);
+    weir_check_undo_enter(&visit->entry);
     ngx_weir_wait_poll();
     return ngx_weir_wait_turn(r, ctx, visit->ruling.decision.wait);
 }

@@ -2,7 +2,8 @@
  *
  * Upstreams are judged by their own answers, whatever the client gets instead: a page by
  * error_page, or what the cache still has.  A client that went away says nothing about them, nor
- * does an answer from the cache without a question.
+ * does an answer from the cache without a question.  Slices and renewals of the cache are parts of
+ * the request for nginx, and ask its upstream for it.
  *
  * A breaker takes work that is in flight for longer than its `slow` for work that hangs.  But a
  * request may wait for its own client: for its body before it asks an upstream, and until the
@@ -31,7 +32,7 @@ static weir_time upstream_time(ngx_http_request_t *r, const struct ngx_weir_rule
 /* Tries of one upstream count by the last of them.  After an error page or X-Accel-Redirect nginx
  * asks another one, behind an entry without a peer: the first that failed counts.  0: none has
  * answered. */
-static ngx_uint_t upstream_status(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
+static ngx_uint_t upstream_status(ngx_http_request_t *r)
 {
     ngx_http_upstream_state_t *states = r->upstream_states->elts;
     ngx_uint_t status = 0;
@@ -42,9 +43,22 @@ static ngx_uint_t upstream_status(ngx_http_request_t *r, const struct ngx_weir_r
         if (states[i].peer != NULL)
             status = states[i].status;
     }
-    return status > 0 && status < NGX_HTTP_INTERNAL_SERVER_ERROR && ruled->broken > 0
-               ? ruled->broken
-               : status;
+    return status;
+}
+
+static bool has_failed(ngx_http_request_t *r)
+{
+    return r->upstream_states != NULL && upstream_status(r) >= NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+/* Of the request and its parts: whoever has failed, or else the first that has asked. */
+static ngx_http_request_t *find_asker(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled)
+{
+    ngx_http_request_t *part = ruled->part;
+
+    return part != NULL && (upstream_time(r, ruled) < 0 || (has_failed(part) && !has_failed(r)))
+               ? part
+               : r;
 }
 
 static enum weir_outcome outcome_by(ngx_uint_t status)
@@ -60,14 +74,14 @@ enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir
                                     weir_time *took)
 {
     ngx_uint_t status = r->err_status != 0 ? r->err_status : r->headers_out.status;
-    ngx_http_request_t *asked =
-        ruled->renewal != NULL && upstream_time(r, ruled) < 0 ? ruled->renewal : r;
-    weir_time time = upstream_time(asked, ruled);
-    ngx_uint_t said = time < 0 ? 0 : upstream_status(asked, ruled);
+    ngx_http_request_t *asker = find_asker(r, ruled);
+    weir_time time = upstream_time(asker, ruled);
+    ngx_uint_t said = time < 0 ? 0 : upstream_status(asker);
 
     *took = time < 0 ? 0 : time;
     if (said > 0)
-        return outcome_by(said);
+        return outcome_by(said < NGX_HTTP_INTERNAL_SERVER_ERROR && ruled->broken > 0 ? ruled->broken
+                                                                                     : said);
 #if (NGX_HTTP_CACHE)
     if (time < 0 && r->cached)
         return WEIR_IGNORED;
@@ -128,7 +142,8 @@ static void end_upstream(ngx_http_request_t *r, ngx_int_t code)
 {
     struct ngx_weir_ruled *ruled = ngx_weir_ctx_find(r)->ruled;
 
-    ruled->broken = code >= NGX_HTTP_INTERNAL_SERVER_ERROR ? (ngx_uint_t)code : 0;
+    if (code >= NGX_HTTP_INTERNAL_SERVER_ERROR)
+        ruled->broken = (ngx_uint_t)code;
     ruled->end_upstream(r, code);
 }
 
@@ -140,28 +155,37 @@ static void watch_upstream(ngx_http_upstream_t *u, struct ngx_weir_ruled *ruled)
     u->finalize_request = end_upstream;
 }
 
-/* proxy_cache_background_update: a part of the request asks its upstream, and the client has the
- * stale page meanwhile.  Mirrors are in the background too, but they have places of their own. */
-static bool is_renewal(const ngx_http_request_t *r)
+/* Mirrors, and most parts of a page, have places of their own. */
+static bool asks_the_same(const ngx_http_request_t *r)
 {
     const ngx_http_upstream_t *u = r->upstream, *own = r->main->upstream;
 
-    return r->background && u != NULL && own != NULL && u->conf == own->conf;
+    return u != NULL && own != NULL && u->conf == own->conf;
+}
+
+void ngx_weir_note_part(ngx_http_request_t *r, struct ngx_weir_ruled *ruled)
+{
+    if (asks_the_same(r) && upstream_time(r, ruled) >= 0 &&
+        (ruled->part == NULL || !has_failed(ruled->part)))
+        ruled->part = r;
 }
 
 static ngx_int_t note_answer(ngx_http_request_t *r)
 {
-    bool renews = is_renewal(r);
-    struct ngx_weir_ctx *ctx = renews || r == r->main ? ngx_weir_ctx_find(r) : NULL;
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
+    struct ngx_weir_ruled *ruled = ctx == NULL ? NULL : ctx->ruled;
 
-    if (renews && ctx != NULL && ctx->ruled != NULL)
-        ctx->ruled->renewal = r;
-    else if (ctx != NULL && ctx->ruled != NULL && ctx->ruled->held != NULL) {
+    if (ruled == NULL || ruled->held == NULL)
+        return next_header_filter(r);
+    if (r != r->main)
+        ngx_weir_note_part(r, ruled);
+    if (r == r->main || (!r->background && ruled->part == r))
+        watch_upstream(r->upstream, ruled);
+    if (r == r->main) {
         weir_time now = weir_table_now(ctx->table);
-        ctx->ruled->answered = true;
-        watch_upstream(r->upstream, ctx->ruled);
-        for (ngx_uint_t i = 0; i < ctx->ruled->visit.entry.n; i++)
-            ngx_weir_hold_look(&ctx->ruled->held[i], now);
+        ruled->answered = true;
+        for (ngx_uint_t i = 0; i < ruled->visit.entry.n; i++)
+            ngx_weir_hold_look(&ruled->held[i], now);
     }
     return next_header_filter(r);
 }

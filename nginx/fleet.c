@@ -13,6 +13,7 @@
 struct ngx_weir_dry {
     struct ngx_weir_ruled *ruled; /* NULL: it has gone; the thread does not look at it */
     struct weir_entry entry;
+    struct weir_asked asked;
     struct weir_ruling ruling;
     char key[WEIR_KEY_TEXT];
     uint64_t ticket;
@@ -49,6 +50,7 @@ static void finish(struct ngx_weir_dry *dry, struct weir *weir)
         ruled->dry = NULL;
         ruled->visit.ruling = dry->ruling;
         ruled->visit.entry = dry->entry;
+        ruled->visit.asked = dry->asked;
         ngx_memcpy(ruled->visit.key, dry->key, sizeof(dry->key));
         ruled->visit.ask.now = weir_table_now(weir_table_of(weir));
         ngx_post_event(&ruled->event, &ngx_posted_events);
@@ -83,10 +85,13 @@ ngx_int_t ngx_weir_fleet_ask(ngx_http_request_t *r, struct ngx_weir_ruled *ruled
                                   .ask = visit->ask,
                                   .done = on_decided,
                                   .context = dry,
-                                  .entry = &dry->entry };
+                                  .entry = &dry->entry,
+                                  .asked = &dry->asked };
+    dry->asked = visit->asked;
     ask.ask.wait_max = 0; /* it could not be undone */
     if (weir_fleet_ask(fleet, &ask, &visit->ruling, visit->key, &dry->ticket)) {
         visit->entry = dry->entry;
+        visit->asked = dry->asked;
         free(dry);
         return NGX_DECLINED;
     }

@@ -99,10 +99,21 @@ static ngx_int_t refuse_blindly(const struct ngx_weir_loc *loc)
                : NGX_DECLINED;
 }
 
+/* A part of the request: it may come from an upstream that failed, and ask another one. */
+static void note_redirect(ngx_http_request_t *r)
+{
+    struct ngx_weir_ctx *ctx = ngx_weir_ctx_find(r);
+
+    if (ctx != NULL && ctx->ruled != NULL)
+        ngx_weir_note_part(r, ctx->ruled);
+}
+
 static ngx_int_t handle(ngx_http_request_t *r)
 {
     struct ngx_weir_loc *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
 
+    if (r != r->main)
+        note_redirect(r);
     if (loc->req.limits == NULL && loc->conn.limits == NULL && !loc->asks)
         return NGX_DECLINED;
     if (ngx_weir_table_gone)

@@ -147,10 +147,5 @@ SHOWN ngx_module_t *ngx_modules[] = { &ngx_weir_module, &ngx_http_weir_module,
                                       &ngx_http_weir_filter_module, NULL };
 SHOWN char *ngx_module_names[] = { "ngx_weir_module", "ngx_http_weir_module",
                                    "ngx_http_weir_filter_module", NULL };
-SHOWN char *ngx_module_order[] = { "ngx_http_weir_module",
-                                   "ngx_http_limit_conn_module",
-                                   "ngx_http_limit_req_module",
-                                   "ngx_http_realip_module",
-                                   "ngx_http_weir_filter_module",
-                                   "ngx_http_copy_filter_module",
-                                   NULL };
+SHOWN char *ngx_module_order[] = { "ngx_http_weir_module", "ngx_http_limit_conn_module",
+                                   "ngx_http_limit_req_module", "ngx_http_realip_module", NULL };

@@ -185,13 +185,13 @@ struct ngx_weir_ruled {
     bool answered;              /* its answer has begun ... */
     ngx_uint_t broken;          /* ... and an upstream broke it off, which is like this status */
     void (*end_upstream)(ngx_http_request_t *r, ngx_int_t code); /* the upstream module's own */
-    ngx_http_request_t *renewal; /* of the cached answer that it got; NULL: none */
-    ngx_msec_t body_late;        /* an upstream waited this long for the rest of the body, ... */
-    ngx_msec_t body_seen;        /* ... of which a piece came then */
-    bool drawn;                  /* the fleet has decided last: it may have a queue yet */
-    ngx_uint_t draws;            /* how often it was asked */
-    struct ngx_weir_dry *dry;    /* it is asked now */
-    ngx_event_t event;           /* goes on */
+    ngx_http_request_t *part; /* that asked the request's upstream too; NULL: none */
+    ngx_msec_t body_late;     /* an upstream waited this long for the rest of the body, ... */
+    ngx_msec_t body_seen;     /* ... of which a piece came then */
+    bool drawn;               /* the fleet has decided last: it may have a queue yet */
+    ngx_uint_t draws;         /* how often it was asked */
+    struct ngx_weir_dry *dry; /* it is asked now */
+    ngx_event_t event;        /* goes on */
 };
 
 /* A request that was limited, from the first limit to its end, through all redirects; one that has
@@ -284,6 +284,8 @@ void ngx_weir_check_exit(struct ngx_weir_ctx *ctx, ngx_http_request_t *r);
 /* feedback.c.  At the end of a request. */
 enum weir_outcome ngx_weir_feedback(ngx_http_request_t *r, const struct ngx_weir_ruled *ruled,
                                     weir_time *took);
+/* It may have asked the request's upstream. */
+void ngx_weir_note_part(ngx_http_request_t *r, struct ngx_weir_ruled *ruled);
 /* Before it asks upstreams, or after they have answered. */
 bool ngx_weir_waits_for_client(const ngx_http_request_t *r, const struct ngx_weir_ruled *ruled);
 

@@ -4,6 +4,7 @@
  * a fleet knows its members.  JSON, or with ?format=prometheus the figures alone. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "module.h"
 #include "weir-admin.h"
@@ -97,7 +98,20 @@ static const char *kind_of(const struct ngx_weir_zone *zone)
     return kinds[zone->kind];
 }
 
-static void put_zones(struct pen *pen, const ngx_array_t *all)
+/* Connections and requests of a zone of weir_conn. */
+static long long zone_in_flight(const struct ngx_weir_zone *zone, weir_time now)
+{
+    struct weir_guard_info info;
+    int64_t sum = 0;
+
+    for (ngx_uint_t i = 0; i < NGX_WEIR_GUARDS; i++) {
+        weir_guard_get(zone->guards[i], now, &info);
+        sum += info.in_flight;
+    }
+    return (long long)sum;
+}
+
+static void put_zones(struct pen *pen, const ngx_array_t *all, weir_time now)
 {
     struct ngx_weir_zone **zones = all->elts;
     uint64_t counts[NGX_WEIR_STATUSES];
@@ -110,6 +124,8 @@ static void put_zones(struct pen *pen, const ngx_array_t *all)
         put(pen, "\",\"kind\":\"%s\"", kind_of(zones[i]));
         for (ngx_uint_t j = 1; j < NGX_WEIR_STATUSES; j++)
             put(pen, ",\"%s\":%llu", outcomes[j], (unsigned long long)counts[j]);
+        if (ngx_weir_is_conn(zones[i]->kind))
+            put(pen, ",\"in_flight\":%lld", zone_in_flight(zones[i], now));
         put(pen, "}");
     }
     put(pen, "]");
@@ -161,16 +177,30 @@ static long long figure_of(const struct weir_guard_info *info, const struct figu
     return (long long)value;
 }
 
+/* Those that zones are made of (zones.c: name_of) are left out. */
+static bool next_guard(struct weir_table *table, weir_time now, int64_t *at,
+                       struct weir_guard_info *info)
+{
+    struct weir_guard *guard;
+
+    while (weir_guard_next(table, at, &guard)) {
+        weir_guard_get(guard, now, info);
+        const char *digest = strrchr(info->name, ':');
+        if (digest == NULL || ngx_strncmp(info->name, "nginx", 5) != 0 ||
+            ngx_strlen(digest) != 10 || strspn(digest + 1, "0123456789abcdef") != 9)
+            return true;
+    }
+    return false;
+}
+
 static void put_guards(struct pen *pen, struct weir_table *table, weir_time now)
 {
     struct weir_guard_info info;
-    struct weir_guard *guard;
     const char *comma = "";
     char name[64];
 
     put(pen, ",\n\"guards\":[");
-    for (int64_t at = 0; weir_guard_next(table, &at, &guard); comma = ",") {
-        weir_guard_get(guard, now, &info);
+    for (int64_t at = 0; next_guard(table, now, &at, &info); comma = ",") {
         put(pen, "%s\n {\"name\":\"%s\",\"breaker\":\"%s\"", comma,
             ngx_weir_quotable(info.name, name), weir_breaker_state_name(info.breaker));
         for (size_t i = 0; i < FIGURES; i++)
@@ -245,7 +275,7 @@ static void put_json(struct pen *pen, const struct ngx_weir_conf *conf, struct w
     put_fleet(pen);
     if (weir != NULL)
         put_rules(pen, weir);
-    put_zones(pen, &conf->zones);
+    put_zones(pen, &conf->zones, now);
     put_limiters(pen, table);
     put_guards(pen, table, now);
     put(pen, "}\n");
@@ -262,16 +292,13 @@ static void put_metric(struct pen *pen, struct weir_table *table, weir_time now,
                        const struct figure *metric)
 {
     struct weir_guard_info info;
-    struct weir_guard *guard;
     char name[64];
 
     if (metric->kind != NULL)
         put_head(pen, metric->name, metric->kind, metric->help);
-    for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
-        weir_guard_get(guard, now, &info);
+    for (int64_t at = 0; next_guard(table, now, &at, &info);)
         put(pen, "%s{guard=\"%s\"%s} %lld\n", metric->name, ngx_weir_quotable(info.name, name),
             metric->label, figure_of(&info, metric));
-    }
 }
 
 static bool has_breaker(const struct weir_breaker_options *o)
@@ -282,16 +309,13 @@ static bool has_breaker(const struct weir_breaker_options *o)
 static void put_breakers(struct pen *pen, struct weir_table *table, weir_time now)
 {
     struct weir_guard_info info;
-    struct weir_guard *guard;
     char name[64];
 
     put_head(pen, "weir_guard_breaker", "gauge", "1 for the state that each breaker is in.");
-    for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
-        weir_guard_get(guard, now, &info);
+    for (int64_t at = 0; next_guard(table, now, &at, &info);)
         if (has_breaker(&info.options.breaker))
             put(pen, "weir_guard_breaker{guard=\"%s\",state=\"%s\"} 1\n",
                 ngx_weir_quotable(info.name, name), weir_breaker_state_name(info.breaker));
-    }
     put_head(pen, "weir_degradation", "gauge", "The degradation, 0 (none) to 9.");
     put(pen, "weir_degradation %d\n", weir_degradation_get(table, NULL));
 }
@@ -363,6 +387,24 @@ static void put_fleet_metrics(struct pen *pen)
     put(pen, "weir_fleet_members %lld\n", (long long)f.members);
 }
 
+static void put_zones_in_flight(struct pen *pen, const ngx_array_t *all, weir_time now)
+{
+    struct ngx_weir_zone **zones = all->elts;
+    bool headed = false;
+
+    for (ngx_uint_t i = 0; i < all->nelts; i++) {
+        if (!ngx_weir_is_conn(zones[i]->kind))
+            continue;
+        if (!headed)
+            put_head(pen, "weir_zone_in_flight", "gauge",
+                     "Requests and connections that weir_conn counts now, by zone.");
+        headed = true;
+        put(pen, "weir_zone_in_flight{zone=\"");
+        put_name(pen, &zones[i]->name);
+        put(pen, "\",kind=\"%s\"} %lld\n", kind_of(zones[i]), zone_in_flight(zones[i], now));
+    }
+}
+
 static void put_answers(struct pen *pen, const ngx_array_t *all)
 {
     struct ngx_weir_zone **zones = all->elts;
@@ -416,6 +458,7 @@ static void put_prometheus(struct pen *pen, const struct ngx_weir_conf *conf, st
         put_decisions(pen, weir);
     put_fleet_metrics(pen);
     put_answers(pen, &conf->zones);
+    put_zones_in_flight(pen, &conf->zones, now);
     for (size_t i = 0; i < FIGURES; i++)
         put_metric(pen, table, now, &figures[i]);
     put_breakers(pen, table, now);

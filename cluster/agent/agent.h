@@ -100,10 +100,10 @@ struct weir__agent_ask {
     size_t n_dues;
     struct weir_ruling ruling;
     char told[WEIR_KEY_TEXT];
-    weir_time deadline;         /* by the table's clock */
-    bool lined, alone;          /* it is in the line of deadlines; no account can be asked */
-    weir__agent_decide *decide; /* NULL: weir_check does ... */
-    struct weir_entry *entry;   /* ... or, if there is one, weir_check_enter */
+    weir_time deadline;             /* by the table's clock */
+    bool lined, alone;              /* it is in the line of deadlines; no account can be asked */
+    weir__agent_decide *decide;     /* NULL: weir_check does ... */
+    struct weir__entering entering; /* ... or, if there is an entry, weir_check_enter */
     uint32_t caller;
     void (*done)(void *context, const struct weir_ruling *ruling, const char *key);
     void *context;

@@ -218,8 +218,8 @@ bool weir__agent_check(struct weir_fleet *f, struct weir__agent_ask *a,
 
     if (a->decide)
         return a->decide(a->context, alone, r->ask.now, &a->ruling, a->told);
-    if (a->entry)
-        return f->host->enter(f->weir, r, alone, a->entry, &a->ruling, a->told);
+    if (a->entering.entry)
+        return f->host->enter(f->weir, r, alone, &a->entering, &a->ruling, a->told);
     return f->host->check_alone(f->weir, r->attrs, r->n, &r->ask, alone, &a->ruling, a->told);
 }
 
@@ -397,7 +397,7 @@ bool weir__agent_wait(struct weir_fleet *f, const struct weir__agent_dry *dry, u
     a->ruling.decision.reason = WEIR_DRY;
     a->deadline = deadline_of(a, weir__agent_time(f));
     a->decide = dry->decide;
-    a->entry = ask->entry;
+    a->entering = (struct weir__entering){ ask->entry, ask->asked };
     a->caller = dry->caller;
     a->done = ask->done;
     a->context = ask->context;
@@ -434,8 +434,9 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
     struct weir__alone_rules alone = { .all = true };
     struct weir__agent_list list = { 0 };
     struct weir_request r = { ask->attrs, ask->n, ask->ask };
+    const struct weir__entering entering = { ask->entry, ask->asked };
 
-    if (ask->entry ? f->host->enter(f->weir, &r, NULL, ask->entry, ruling, key)
+    if (ask->entry ? f->host->enter(f->weir, &r, NULL, &entering, ruling, key)
                    : f->host->check(f->weir, ask->attrs, ask->n, &ask->ask, ruling, key))
         return true;
     weir_fleet_refused(f, ruling, key, ask->ask.cost);
@@ -446,7 +447,7 @@ bool weir_fleet_ask(struct weir_fleet *f, const struct weir_fleet_ask *ask,
         return false;
     }
     if (ask->entry)
-        f->host->enter(f->weir, &r, &alone, ask->entry, ruling, key);
+        f->host->enter(f->weir, &r, &alone, &entering, ruling, key);
     else
         f->host->check_alone(f->weir, ask->attrs, ask->n, &ask->ask, &alone, ruling, key);
     return true;

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "engine/fleet.h"
 #include "engine/waiting-lines.h"
 
 /* ------------------------------------------------------- a guard's view ---- */
@@ -88,15 +89,13 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
     while (weir__matches_more(&m));
 }
 
-void weir__admission_undo(struct weir__admission *admission)
+void weir_check_undo_enter(struct weir_entry *entry)
 {
-    struct weir_entry *entry = admission->entry;
-
     while (entry->n > 0) {
         entry->n--;
         weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
-        if (entry->n == 0)
-            weir__guard_uncount(entry->entered[0].guard); /* keep has done so with the others */
+        if (entry->n > 0)
+            weir__guard_uncount(entry->entered[entry->n].guard, -1); /* as keep has done */
     }
 }
 
@@ -109,7 +108,7 @@ static void keep(struct weir__admission *admission, struct weir_guard *guard,
     if (permit->word == 0)
         return;
     if (entry->n > 0)
-        weir__guard_uncount(guard);
+        weir__guard_uncount(guard, 1);
     entry->entered[entry->n].guard = guard;
     entry->entered[entry->n++].permit = *permit;
 }
@@ -227,7 +226,7 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
             if ((ruling->decision.reason == WEIR_KEY_BUSY || admission->key_id != 0) &&
                 admission->key != NULL)
                 weir__rule_key_text(secrets, &g->by_key, facts, admission->key);
-            weir__admission_undo(admission);
+            weir_check_undo_enter(admission->entry);
             return false;
         }
         if (admission->named != NULL && key.len > 0)
@@ -249,12 +248,15 @@ bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n
 }
 
 bool weir__check_enter_alone(struct weir *weir, const struct weir_request *request,
-                             const struct weir__alone_rules *alone, struct weir_entry *entry,
-                             struct weir_ruling *ruling, char told[WEIR_KEY_TEXT])
+                             const struct weir__alone_rules *alone,
+                             const struct weir__entering *entering, struct weir_ruling *ruling,
+                             char told[WEIR_KEY_TEXT])
 {
-    struct weir__admission admission = { .ask = &request->ask, .entry = entry, .alone = alone };
+    struct weir__admission admission = {
+        .ask = &request->ask, .entry = entering->entry, .asked = entering->asked, .alone = alone
+    };
 
-    entry->n = 0;
+    entering->entry->n = 0;
     return weir__check_admitted(weir, request->attrs, request->n, &admission, ruling, told);
 }
 

@@ -41,8 +41,6 @@ static bool decide(struct weir *weir, struct weir_visit *v, enum visit how, bool
                                    .occupied = how == IN_TURN ? NULL : is_occupied,
                                    .context = weir,
                                    .taken = v->taken };
-    if (how == NEW && !v->in_turn)
-        v->asked = (struct weir_asked){ 0 };
     v->entry.n = 0;
     if (v->taken != NULL)
         v->taken->n = 0;

@@ -380,7 +380,7 @@ ALWAYS void decide_asked(const struct weir__checker *c, struct weir__inquiry *q,
     if (!passed || !decide_enforced(c, q, unusual)) {
         q->ruling->shadow = NULL; /* the real refusal is the news */
         if (passed && admission != NULL)
-            weir__admission_undo(admission);
+            weir_check_undo_enter(admission->entry);
         return;
     }
     if (__builtin_expect(q->n_enforced < q->n_items, 0))

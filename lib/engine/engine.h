@@ -200,7 +200,6 @@ void weir__admission_find(struct weir__admission *admission, const struct weir__
 bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
                           const uint64_t *secrets, const struct weir__facts *facts,
                           struct weir_ruling *ruling);
-void weir__admission_undo(struct weir__admission *admission); /* as if nothing had been entered */
 
 /* check.c -- as weir_check_enter; `told` as weir_check_key's `key`, or NULL. */
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
@@ -208,9 +207,11 @@ bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size
                           char *told);
 
 /* check-enter.c -- as weir_check_enter; `alone` may be NULL. */
+struct weir__entering;
 bool weir__check_enter_alone(struct weir *weir, const struct weir_request *request,
-                             const struct weir__alone_rules *alone, struct weir_entry *entry,
-                             struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
+                             const struct weir__alone_rules *alone,
+                             const struct weir__entering *entering, struct weir_ruling *ruling,
+                             char told[WEIR_KEY_TEXT]);
 
 /* check-later.c -- a request that was to wait, for a permit or for units, is refused after all, and
  * not by the rules: only now it counts as refused. */

@@ -21,7 +21,7 @@ struct weir__host {
                         struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
     /* As weir_check_enter; `alone` may be NULL. */
     bool (*enter)(struct weir *weir, const struct weir_request *request,
-                  const struct weir__alone_rules *alone, struct weir_entry *entry,
+                  const struct weir__alone_rules *alone, const struct weir__entering *entering,
                   struct weir_ruling *ruling, char told[WEIR_KEY_TEXT]);
     size_t (*dues)(struct weir *weir, const struct weir_attr *attrs, size_t n,
                    const struct weir_ask *ask, struct weir__due *out, size_t max);
@@ -53,6 +53,7 @@ extern const struct weir__host weir__host;
     (sizeof(struct weir__host) + sizeof(struct weir) + sizeof(struct weir_table) + \
      sizeof(struct weir__alone_rules) + sizeof(struct weir__due) +                 \
      sizeof(struct weir__across_limit) + sizeof(struct weir__ban_record) +         \
-     sizeof(struct weir__ban_lesson) + sizeof(struct weir_request) + sizeof(struct weir_ruling))
+     sizeof(struct weir__ban_lesson) + sizeof(struct weir__entering) +             \
+     sizeof(struct weir_request) + sizeof(struct weir_ruling))
 
 #endif

@@ -79,6 +79,11 @@ struct weir__alone_rules {
     uint32_t refused_index;
     weir_time retry; /* of that */
 };
+/* Of an ask that enters guards, and may come again. */
+struct weir__entering {
+    struct weir_entry *entry; /* NULL: none is entered */
+    struct weir_asked *asked; /* NULL: all ask again */
+};
 /* As weir_check_key. */
 bool weir__check_alone(struct weir *weir, const struct weir_attr *attrs, size_t n,
                        const struct weir_ask *ask, const struct weir__alone_rules *alone,

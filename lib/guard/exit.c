@@ -81,6 +81,7 @@ static inline __attribute__((always_inline)) bool exit_at(struct weir_guard *gua
     took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
     weir__in_flight_moment(r, plan, weir__permit_weight(word), now);
     if (__builtin_expect((unsigned)outcome >= WEIR_IGNORED, 0)) {
+        weir__count(&r->totals.ignored, 1);
         weir__guard_give_all(guard, plan, word);
         return true;
     }

@@ -111,7 +111,7 @@ struct weir__guard_record {
     int64_t moments; /* since the last tick, from tick_at on: times of exits less times of enters */
     uint64_t seats;  /* never fewer than before, whatever the permits */
     uint64_t keyed;  /* 1: there are or were permits by key, so seats change as pairs */
-    int64_t uncounted; /* enters that are no further request: undone, or behind another guard */
+    int64_t uncounted; /* enters that are no further request: behind another guard */
     uint32_t wanted;   /* 1: somebody waits, and sleeps until the table's bell rings */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
@@ -291,7 +291,7 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
 void weir__guard_give_all(struct weir_guard *guard, const struct weir__guard_plan *plan,
                           uint64_t word);
 
-/* exit.c -- as if it had never entered, except in the figures. */
+/* exit.c -- as if it had never entered. */
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
 /* Like weir_exit_after (took below 0: weir_exit), but wakes nobody: the caller offers the permit to
  * waiters of its own process first, and then calls weir__guard_pass_on. */
@@ -459,10 +459,10 @@ static inline int64_t weir__guard_wanting(const struct weir__guard_record *r)
     return weir__sum(weir__get(&r->window.busy), (uint64_t)weir__get(&r->busy));
 }
 
-/* system.rate counts requests that were let in, each once. */
-static inline void weir__guard_uncount(struct weir_guard *guard)
+/* system.rate counts requests that were let in, each once: by n of -1 one is counted again. */
+static inline void weir__guard_uncount(struct weir_guard *guard, int64_t n)
 {
-    weir__count(&guard->record->uncounted, 1);
+    weir__count(&guard->record->uncounted, n);
 }
 
 /* guard-info.c -- all times of work that succeeded. */

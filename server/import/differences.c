@@ -435,6 +435,32 @@ static bool lacks_within(const struct weir__import_place *p)
     return false;
 }
 
+static bool have_same_uses(const struct weir__import_place *a, const struct weir__import_place *b)
+{
+    return a->silent == b->silent && a->n_uses == b->n_uses && a->n_uses < sizeof(a->uses) &&
+           memcmp(a->uses, b->uses, a->n_uses) == 0;
+}
+
+/* Could it have a request of `p`, if `p` were not there? */
+static bool may_be_next(const struct weir__import_place *q, const struct weir__import_place *p)
+{
+    if (q->kind == WEIR__PLACE_REGEX)
+        return q->parent != p->parent || q->index > p->index;
+    return q->kind == WEIR__PLACE_PREFIX && !q->no_regex && !is_idle(q);
+}
+
+/* Requests that rules take for another place's, which has other limits. */
+static void note_doubt(struct weir__import *import, const struct weir__import_place *p,
+                       const struct weir__import_place *first)
+{
+    const struct weir__import_place *q = first;
+
+    while (q != NULL && q->server == p->server && (!may_be_next(q, p) || have_same_uses(p, q)))
+        q = q->next;
+    if (q != NULL && q->server == p->server)
+        weir__import_note(import, p->at, true, "%s", p->doubt);
+}
+
 /* Requests that change their place on the way, where places have different limits. */
 static void note_changes(struct survey *w)
 {
@@ -451,6 +477,8 @@ static void note_changes(struct survey *w)
     for (const struct weir__import_place *p = w->places; p != NULL; p = p->next) {
         bool lacking_within = lacks_within(p);
         first = p->at == p->server ? p : first;
+        if (p->doubt != NULL)
+            note_doubt(w->import, p, first);
         for (const struct weir__directive *d = p->at->first; d != NULL; d = d->next)
             note_redirects(w, d, p, lacking_within);
         if (p->lacks && has_index(p))

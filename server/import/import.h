@@ -219,7 +219,8 @@ struct weir__import_place {
     struct weir__import_patterns patterns;
     const struct weir__import_place *parent; /* the prefix whose block it is in, or NULL */
     bool no_regex;                           /* ^~ */
-    bool silent; /* limits are never asked there: return, internal, @name */
+    const char *doubt; /* why rules take other requests for its own, or fewer; NULL: they do not */
+    bool silent;       /* limits are never asked there: return, internal, @name */
     bool chosen;
     bool surely[2];   /* differences.c's: limit_req, limit_conn are asked there for certain ... */
     bool lacks;       /* ... or another place may ask more */

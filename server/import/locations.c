@@ -75,12 +75,10 @@ static void add_regex(struct finding *f, const struct weir__directive *at, const
         said = weir__patterns_within(f->import, &p->patterns, p->parent->text);
     if (!said) {
         p->patterns = (struct weir__import_patterns){ 0 };
-        weir__import_note(f->import, at, true,
-                          "rules cannot express this regular expression: its requests are decided "
-                          "as if the location were not there");
+        p->doubt = "rules cannot express this regular expression: its requests are decided as if "
+                   "the location were not there";
     } else if (any_case && letters) {
-        weir__import_note(f->import, at, true,
-                          "~* ignores upper and lower case, rules match it as written");
+        p->doubt = "~* ignores upper and lower case, rules match it as written";
     }
 }
 

@@ -154,25 +154,69 @@ def renew(nginx, backend, answer):
     ask.answer()  # it ends when both are done
 
 
-def test_N5_what_the_cache_renews_behind_its_answer_hides_nothing(module):
-    """But what a mirror gets is no news of the upstream."""
-    http = HTTP + "proxy_cache_path cache keys_zone=pages:1m;"
-    server = """location / { proxy_pass http://unix:{folder}/backend; proxy_cache pages;
-                             proxy_cache_valid 200 1s; proxy_cache_key page;
-                             proxy_cache_use_stale updating; proxy_cache_background_update on;
-                             add_header Cache $upstream_cache_status;
-                             error_page 502 /other.html; mirror /mirror; }
-                location = /other.html { }
-                location = /mirror { proxy_pass http://unix:/none; }""" + STATUS
+RENEWED = """location / { proxy_pass http://unix:{folder}/backend; proxy_cache pages;
+                          proxy_cache_valid 200 1s; proxy_cache_key page;
+                          proxy_cache_use_stale updating; proxy_cache_background_update on;
+                          add_header Cache $upstream_cache_status;
+                          error_page 502 %s; mirror /mirror; }
+             location = /mirror { proxy_pass http://unix:/none; }""" + STATUS
+PAGES = HTTP + "proxy_cache_path cache keys_zone=pages:1m;"
+FAILURE = b"HTTP/1.0 500 No\r\nContent-Length: 0\r\n\r\n"
+
+
+def renews(nginx, backend, answers):
+    """Do these failures open the breaker?  What a mirror gets is no news of the upstream."""
     page = b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npage"
-    failure = b"HTTP/1.0 500 No\r\nContent-Length: 0\r\n\r\n"
-    with nginx_with(module, ERRORS, http, server) as nginx, Backend(nginx) as backend:
-        assert exchange(nginx, backend, page).body == b"page"
-        renew(nginx, backend, page)
-        assert guard_of(nginx)["failed"] == 0
-        for answer in [b"", failure, failure]:
-            assert guard_of(nginx)["breaker"] == "closed"
-            renew(nginx, backend, answer)
+    assert exchange(nginx, backend, page).body == b"page"
+    renew(nginx, backend, page)
+    assert guard_of(nginx)["failed"] == 0
+    for answer in answers:
+        assert guard_of(nginx)["breaker"] == "closed"
+        renew(nginx, backend, answer)
+    found = guard_of(nginx)
+    assert (found["breaker"], found["failed"]) == ("open", 3), found
+
+
+def test_N5_what_the_cache_renews_behind_its_answer_hides_nothing(module):
+    server = RENEWED % "/other.html" + "location = /other.html { }"
+    with nginx_with(module, ERRORS, PAGES, server) as nginx, Backend(nginx) as backend:
+        renews(nginx, backend, [b"", FAILURE, FAILURE])
+
+
+def test_N5_another_upstream_for_a_renewal_hides_nothing(module):
+    """Wherever the rules are not asked, too."""
+    other = """server { listen unix:{folder}/other; root {folder}/html; weir_check off;
+                        location / { try_files /index.html =404; } }"""
+    server = RENEWED % "= @other" + """
+             location @other { weir_check off; proxy_pass http://unix:{folder}/other; }"""
+    with nginx_with(module, ERRORS, PAGES, server) as nginx, Backend(nginx) as backend:
+        nginx.configure(http=PAGES + other.replace("{folder}", nginx.folder))
+        nginx.reload()
+        renews(nginx, backend, [b"", b"", b""])
+
+
+def slice_of(n, body=b"abcd"):
+    return (b"HTTP/1.0 206 OK\r\nETag: \"x\"\r\nContent-Length: 4\r\n"
+            b"Content-Range: bytes %d-%d/8\r\n\r\n" % (4 * n, 4 * n + 3) + body)
+
+
+def test_N5_a_slice_that_fails_is_an_error(module):
+    """The second one; the first comes from the backend or from the cache."""
+    server = """location / { proxy_pass http://unix:{folder}/backend; proxy_cache pages; slice 4;
+                             proxy_set_header Range $slice_range; proxy_cache_valid 206 1h;
+                             proxy_cache_key $uri$slice_range; }""" + STATUS
+    with nginx_with(module, ERRORS, PAGES, server) as nginx, Backend(nginx) as backend:
+        answers = [("/good", [slice_of(0), slice_of(1)]), ("/a", [slice_of(0), FAILURE]),
+                   ("/a", [b""]), ("/b", [slice_of(0), slice_of(1, b"ab")])]
+        for i, (path, slices) in enumerate(answers):
+            found = guard_of(nginx)
+            assert (found["breaker"], found["failed"]) == ("closed", max(0, i - 1)), found
+            ask = nginx.send(path)
+            for answer in slices:
+                connection = backend.accept()
+                connection.sendall(answer)
+                connection.close()
+            ask.answer()
         found = guard_of(nginx)
         assert (found["breaker"], found["failed"]) == ("open", 3), found
 

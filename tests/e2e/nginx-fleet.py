@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 from nginxing import Backend, nginx_with, program
 from redising import Redis
@@ -178,6 +179,33 @@ def test_N4_guards_of_requests_that_wait_for_units(module):
             assert [ask.answer().status for ask in asks] == [200] * 6
         guard, = (guard for guard in json.loads(nginx.get("/status").body)["guards"])
         assert guard["in_flight"] == 0, guard
+
+
+def test_G7_a_request_that_waits_for_units_is_asked_once_whether_it_is_shed(module):
+    """A twentieth is let in.  Each is the first of its account, and waits for units."""
+    rules = """guards: [{ name: work, system: { in_flight: 1 }, lease: 1h }]
+"""
+    server = """location / { try_files /index.html =404; }
+                location /held { proxy_pass http://unix:{folder}/backend; }
+                location = /status { weir_check off; weir_status; }"""
+    with Redis() as redis, fleet_nginx(module, redis, "share", server, rules) as nginx:
+        joined(nginx)
+        with Backend(nginx) as backend:
+            held = [nginx.send("/held?user=ann") for _ in range(10)]
+            connections = [backend.accept() for _ in held]
+
+            def is_shedding():
+                nginx.get("/?user=bob")
+                said = subprocess.run([program(module), "guards", "--table",
+                                       nginx.path("nginx.weir"), "--json"],
+                                      capture_output=True, text=True).stdout
+                return json.loads(said)["guards"][0]["admitted_percent"] <= 6
+            until("nearly all are shed", is_shedding, 60)
+            statuses = [nginx.get("/?user=u%d" % i).status for i in range(100)]
+            assert statuses.count(200) >= 3, statuses
+            for connection in connections:
+                backend.answer(connection)
+            assert [ask.answer().status for ask in held] == [200] * 10
 
 
 def test_N4_another_worker_goes_on(module):

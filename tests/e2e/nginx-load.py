@@ -202,7 +202,8 @@ def upload(nginx):
 
 
 def in_flight(nginx):
-    return sum(guard["in_flight"] for guard in json.loads(nginx.get("/status").body)["guards"])
+    said = json.loads(nginx.get("/status").body)
+    return sum(one.get("in_flight", 0) for one in said["guards"] + said["zones"])
 
 
 def asks(nginx, n, path):

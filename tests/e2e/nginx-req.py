@@ -232,6 +232,26 @@ def test_N1_the_status_page_counts_what_zones_answer(module):
         assert line in nginx.get("/status?format=prometheus").body
 
 
+def test_N2_the_status_page_counts_connections_by_zone(module):
+    """What a zone is made of is not shown."""
+    zones = "weir_conn_zone $arg_k zone=conns:1m; weir_req_zone $arg_k zone=one:1m rate=9r/s;"
+    where = """location /held { weir_conn conns 9; proxy_pass http://unix:{folder}/backend; }
+               location = /status { weir_status; }"""
+    with nginx_with(module, None, zones, where) as nginx, Backend(nginx) as backend:
+        asks = [nginx.send("/held?k=%d" % i) for i in range(5)]
+        connections = [backend.accept() for _ in asks]
+        said = json.loads(nginx.get("/status").body)
+        assert [zone.get("in_flight") for zone in said["zones"]] == [5, None], said
+        assert said["guards"] == [], said
+        metrics = nginx.get("/status?format=prometheus").body
+        assert b'\nweir_zone_in_flight{zone="conns",kind="conn"} 5\n' in metrics, metrics
+        assert b"weir_guard_in_flight{" not in metrics, metrics
+        for connection in connections:
+            backend.answer(connection)
+        assert [ask.answer().status for ask in asks] == [200] * 5
+        assert json.loads(nginx.get("/status").body)["zones"][0]["in_flight"] == 0
+
+
 def counts(zone):
     return tuple(zone[name] for name in ["kind", "passed", "delayed", "rejected",
                                          "delayed_dry_run", "rejected_dry_run"])

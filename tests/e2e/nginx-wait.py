@@ -339,7 +339,8 @@ guards:
         waits.leave()
         until("it has left", lambda: nginx.logged("prematurely closed") == 1, 60)
     rules = rules.replace("gcra 1/1h", "gcra 1/1s").replace("max: 1", "max: 1, queue: 4, wait: 1h")
-    server = "location / { weir_wait 90m; proxy_pass http://unix:{folder}/backend; }"
+    server = server.replace("try_files /index.html =404",
+                            "proxy_pass http://unix:{folder}/backend")
     with nginx_with(module, rules, HTTP, server, log="info") as nginx, Backend(nginx) as backend:
         asks = [nginx.send("/?k=a")]
         connection = backend.accept()
@@ -350,6 +351,7 @@ guards:
         for _ in range(2):
             backend.answer(backend.accept())
         assert [ask.answer().status for ask in asks] == [200] * 3
+        assert guard_of(nginx)["entered"] == 3
 
 
 def test_N4_a_reload_in_one_process_leaves_no_rules(module):

@@ -124,6 +124,8 @@ TEST(test_G1_a_limit_that_refuses_leaves_guards)
     assert_int_equal(in_flight(weir, "wide", NOW), 0);
     assert_int_equal(in_flight(weir, "narrow", NOW), 0);
     assert_int_equal(guard_info(weir, "wide", NOW).refused_busy, 0);
+    assert_int_equal(guard_info(weir, "wide", NOW).entered, 0);
+    assert_int_equal(guard_info(weir, "narrow", NOW).entered, 0);
     struct visit v = enter(weir, "ip=2:: uri=/n", NOW); /* and there is room for others */
     assert_entered(v, 2);
 }

@@ -109,6 +109,20 @@ TEST(test_N1_places)
           "name: \"one\"\n    key:");
     CHECK(ZONE, "location /a/ { location ~ ^/[^/]*/b { limit_req zone=one; } }", 1,
           "rules cannot express this regular expression");
+    /* where the place that is next in turn has the same limits, nothing differs */
+    CHECK(ZONE,
+          "limit_req zone=one; location / {} location ~ ^/[a-z]+$ {} location ~* \\.php$ {}"
+          "location = /a { return 204; } location ^~ /b { return 204; }",
+          0, "name: \"one\"\n    not:\n      uri: [{ exact: \"/a\" }, { prefix: \"/b\" }]\n");
+    CHECK(ZONE,
+          "location ~ \\.js$ {} location ~ ^/[a-z]+$ { limit_req zone=one; }"
+          "location / { limit_req zone=one; }",
+          0, "not:\n      uri: [{ glob: \"**.js\" }]\n");
+    CHECK(ZONE, "limit_req zone=one; location ~ ^/[a-z]+$ {} location /b { return 204; }", 1,
+          "rules cannot express this regular expression");
+    CHECK(ZONE, "limit_req zone=one; location /b {} location ~ ^/[a-z]+$ { return 204; }", 1,
+          "rules cannot express this regular expression");
+    CHECK(ZONE "server { location ~ ^/[a-z]+$ {} }", "limit_req zone=one;", 0, "version: 1\n");
     /* of blocks: outer regular expressions after inner ones, unless ^~ is between */
     CHECK(ZONE,
           "location /a/ { location /a/b/ { limit_req zone=one; } location ~ \\.php$ {} }"

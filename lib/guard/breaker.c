@@ -477,9 +477,10 @@ bool weir__breaker_is_overrun(const struct weir__breaker_plan *plan, const struc
            (double)plan->slow * (double)ended_since(plan, b, oldest, now).calls;
 }
 
-/* What was before the first of them says nothing.  While others end in time, those that ended late
- * do not count: a few that hang would make the window short for all.  A few that hang become many if
- * nobody ends them: so those of before the window count only if it has too few calls. */
+/* What was before the first of them says nothing.  Those that ended late do not count, unless there
+ * are more than can be worked off: a few that hang would make the window short for all.  A few that
+ * hang become many if nobody ends them: so those of before the window count only if it has too few
+ * calls. */
 static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                          const struct weir__hanging *h, weir_time now)
 {
@@ -487,12 +488,10 @@ static bool hang_reached(const struct weir__breaker_plan *plan, const struct wei
         return true;
     struct weir__counts c = ended_since(plan, b, h->oldest, now);
     bool few = c.calls + h->recent < plan->min_calls;
-    weir_time from = few ? h->first : h->oldest;
     if (few)
-        c = ended_since(plan, b, from, now);
-    bool late = h->overrun || weir__breaker_is_stuck(b, plan->slow, from, now);
+        c = ended_since(plan, b, h->first, now);
     int64_t hanging = few ? h->calls : h->recent, calls = c.calls + hanging,
-            slow = hanging + (late ? c.slow : 0);
+            slow = hanging + (h->overrun ? c.slow : 0);
     return calls >= plan->min_calls && weir__ratio_reached(plan, slow, calls, plan->slow_percent);
 }
 

@@ -315,6 +315,27 @@ TEST(test_G4_a_window_of_calls_is_not_full_of_late_ones)
     assert_int_equal(breaker_at(g, NOW + 20 * S), WEIR_BREAKER_CLOSED);
 }
 
+/* One of a hundred takes long by nature, and meanwhile others wait for a worker: one late call does
+ * not make the window as short as itself. */
+TEST(test_G4_one_late_call_does_not_shorten_the_window)
+{
+    struct weir_permit late, p[200];
+    weir_time now = NOW;
+
+    A_GUARD(g, .max = 300, .breaker = { .slow = S / 5, .slow_percent = 50 });
+    for (int i = 0; i < 1000; i++, now += 5 * MS)
+        work(g, now, MS, WEIR_SUCCEEDED);
+    assert_true(enter_at(g, now, &late));
+    for (int i = 0; i < 200; i++)
+        assert_true(enter_at(g, now + i * MS / 10, &p[i]));
+    now += S / 8;
+    for (int i = 0; i < 200; i++, now += 3 * MS) {
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, now));
+        assert_int_equal(breaker_at(g, now), WEIR_BREAKER_CLOSED);
+    }
+    assert_int_equal(breaker_at(g, NOW + 6 * S), WEIR_BREAKER_CLOSED);
+}
+
 /* Threads come with times that they read a moment ago. */
 TEST(test_G4_a_call_that_has_just_ended_for_another_thread_is_no_hang)
 {

@@ -37,6 +37,8 @@ void weir__breaker_fill(struct weir_breaker_options *o)
 
 static struct weir__breaker_plan plan_of(struct weir_breaker_options o, uint64_t seed)
 {
+    bool time = o.calls == 0;
+
     weir__breaker_fill(&o);
     return (struct weir__breaker_plan){
         .on = true,
@@ -45,7 +47,7 @@ static struct weir__breaker_plan plan_of(struct weir_breaker_options o, uint64_t
         .errors = o.errors,
         .slow = o.slow,
         .slow_percent = o.slow_percent,
-        .part = o.window / WEIR__BREAKER_PARTS,
+        .part = (time ? o.window : WEIR__BREAKER_PACE) / WEIR__BREAKER_PARTS,
         .calls = o.calls,
         .min_calls = o.min_calls,
         .probes = o.probes,

@@ -41,6 +41,7 @@
  */
 #include "algo/algo.h"
 #include "guard/breaker-gate.h"
+#include "guard/breaker-thresholds.h"
 
 #define SELDOM __attribute__((noinline))
 
@@ -49,39 +50,6 @@
 static bool is_over(const struct weir__breaker *b, uint64_t episode)
 {
     return weir__gate_episode(weir__acquire(&b->gate)) != episode;
-}
-
-/* ----------------------------------------------------------- thresholds ---- */
-
-struct counts {
-    int64_t calls, errors, slow;
-};
-
-/* Nothing is above 100 %, so "above" means "at" there. */
-static bool ratio_reached(const struct weir__breaker_plan *plan, int64_t n, int64_t of,
-                          int32_t percent)
-{
-    if (percent == 0 || of == 0)
-        return false;
-    return n * 100 > of * percent || (n * 100 == of * percent && (!plan->above || percent == 100));
-}
-
-static bool count_reached(const struct weir__breaker_plan *plan, int64_t errors)
-{
-    return plan->errors != 0 && errors >= plan->errors + plan->above;
-}
-
-/* Whether these calls would open it, if there are enough of them. */
-static bool is_bad(const struct weir__breaker_plan *plan, const struct counts *c)
-{
-    return ratio_reached(plan, c->errors, c->calls, plan->error_percent) ||
-           ratio_reached(plan, c->slow, c->calls, plan->slow_percent) ||
-           count_reached(plan, c->errors);
-}
-
-static bool is_slow(const struct weir__breaker_plan *plan, weir_time took)
-{
-    return plan->slow != 0 && took > plan->slow;
 }
 
 /* ------------------------------------------------------------ how long ---- */
@@ -159,10 +127,10 @@ static uint64_t part_of(const struct weir__breaker_plan *plan, const struct weir
 }
 
 /* Of this many parts, the present one included. */
-static struct counts time_sum_of(const struct weir__breaker *b, uint64_t part, uint64_t episode,
-                                 int64_t parts)
+static struct weir__counts time_sum_of(const struct weir__breaker *b, uint64_t part,
+                                       uint64_t episode, int64_t parts)
 {
-    struct counts c = { 0 };
+    struct weir__counts c = { 0 };
 
     for (int i = 0; i < WEIR__BREAKER_PARTS; i++) {
         uint64_t p[2];
@@ -177,7 +145,7 @@ static struct counts time_sum_of(const struct weir__breaker *b, uint64_t part, u
     return c;
 }
 
-static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
+static struct weir__counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
 {
     return time_sum_of(b, part, episode, (int64_t)PARTS);
 }
@@ -241,6 +209,18 @@ static uint64_t latest_raise(struct weir__breaker *b, uint64_t part)
     return parts_between(latest, part) > 0 ? part : latest;
 }
 
+/* Returns the part. */
+static uint64_t time_count(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                           uint64_t episode, bool bad, bool slow, weir_time now)
+{
+    uint64_t part = part_settle(plan, b, now),
+             one = 1 + (bad ? ERROR_ONE : 0) + (slow ? SLOW_ONE : 0);
+
+    part_add(b, part, episode, one);
+    latest_raise(b, part);
+    return part;
+}
+
 /* Whether it must open.  The mark is set while the window is bad but has too few calls.  After each
  * change of the mark the sum is taken again: a concurrent success is in the sum, or sees the
  * mark. */
@@ -250,8 +230,8 @@ static bool time_reached(const struct weir__breaker_plan *plan, struct weir__bre
     uint64_t mark = ~episode;
 
     for (;;) {
-        struct counts c = time_sum(b, latest_raise(b, part), episode);
-        bool bad = is_bad(plan, &c), few = c.calls < plan->min_calls;
+        struct weir__counts c = time_sum(b, latest_raise(b, part), episode);
+        bool bad = weir__is_bad(plan, &c), few = c.calls < plan->min_calls;
         uint64_t watch = __atomic_load_n(&b->watch, __ATOMIC_SEQ_CST);
         if ((watch == mark) == (bad && few) || is_over(b, episode))
             return bad && !few;
@@ -265,11 +245,7 @@ static bool time_reached(const struct weir__breaker_plan *plan, struct weir__bre
 static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                       uint64_t episode, bool bad, bool slow, weir_time now)
 {
-    uint64_t part = part_settle(plan, b, now),
-             one = 1 + (bad ? ERROR_ONE : 0) + (slow ? SLOW_ONE : 0);
-
-    part_add(b, part, episode, one);
-    return time_reached(plan, b, part, episode);
+    return time_reached(plan, b, time_count(plan, b, episode, bad, slow, now), episode);
 }
 
 /* The usual case, a success in the newest part: nothing else to do.  False: not counted. */
@@ -333,11 +309,11 @@ static void ring_put(struct weir__breaker *b, int64_t place, uint64_t episode, b
                                                           __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
 }
 
-static struct counts ring_sum(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
-                              uint64_t episode)
+static struct weir__counts ring_sum(const struct weir__breaker_plan *plan,
+                                    const struct weir__breaker *b, uint64_t episode)
 {
     int64_t told = told_of(b, episode);
-    struct counts c = { .calls = told < plan->calls ? told : plan->calls };
+    struct weir__counts c = { .calls = told < plan->calls ? told : plan->calls };
 
     for (int64_t i = 0; i * OUTCOMES < c.calls; i++) {
         int64_t left = c.calls - i * OUTCOMES;
@@ -351,19 +327,22 @@ static struct counts ring_sum(const struct weir__breaker_plan *plan, const struc
     return c;
 }
 
-/* Counts, and says whether it must open. */
+/* Counts, and says whether it must open.  Calls that hang are compared with the pace, not with a
+ * window that may be full in a millisecond. */
 static bool count_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b,
-                       uint64_t episode, bool bad, bool slow)
+                       uint64_t episode, bool bad, bool slow, weir_time now)
 {
     int64_t n = count_next(plan, b, episode);
 
     if (n < 0)
         return false;
+    if (plan->slow != 0)
+        time_count(plan, b, episode, bad, slow, now);
     ring_put(b, n < plan->calls ? n : n - plan->calls, episode, bad, slow);
     if (!bad && !slow && n + 1 != plan->min_calls)
         return false;
-    struct counts c = ring_sum(plan, b, episode);
-    return c.calls >= plan->min_calls && is_bad(plan, &c);
+    struct weir__counts c = ring_sum(plan, b, episode);
+    return c.calls >= plan->min_calls && weir__is_bad(plan, &c);
 }
 
 /* --------------------------------------------------------------- telling ---- */
@@ -390,13 +369,14 @@ static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *pl
             bad = weir__gate_byte(gate, WEIR__GATE_BAD),
             slow = weir__gate_byte(gate, WEIR__GATE_SLOW);
     int64_t all = back > plan->probes ? back : plan->probes;
-    struct counts best = { all, bad, slow }, worst = { all, bad + all - back, slow + all - back };
+    struct weir__counts best = { all, bad, slow },
+                        worst = { all, bad + all - back, slow + all - back };
     int64_t any_bad = plan->errors != 0; /* if errors are counted, one is too many */
 
-    if (is_bad(plan, &best) || any_bad * bad > 0)
+    if (weir__is_bad(plan, &best) || any_bad * bad > 0)
         return WEIR_BREAKER_OPEN;
-    return is_bad(plan, &worst) || any_bad * worst.errors > 0 ? WEIR_BREAKER_HALF_OPEN
-                                                              : WEIR_BREAKER_CLOSED;
+    return weir__is_bad(plan, &worst) || any_bad * worst.errors > 0 ? WEIR_BREAKER_HALF_OPEN
+                                                                    : WEIR_BREAKER_CLOSED;
 }
 
 static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *plan,
@@ -436,8 +416,8 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
     if (weir__gate_state(gate) != WEIR_BREAKER_CLOSED ||
         weir__gate_force(gate) == WEIR_FORCE_OPEN || !plan->on)
         return (struct weir__breaker_move){ 0 };
-    bool reached = plan->part != 0 ? time_tell(plan, b, episode, bad, slow, now)
-                                   : count_tell(plan, b, episode, bad, slow);
+    bool reached = plan->calls == 0 ? time_tell(plan, b, episode, bad, slow, now)
+                                    : count_tell(plan, b, episode, bad, slow, now);
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
 
@@ -456,11 +436,11 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
                                              weir_time took, weir_time now)
 {
     uint64_t gate = weir__acquire(&b->gate);
-    bool slow = is_slow(plan, took);
+    bool slow = weir__is_slow(plan, took);
 
     if (plan->slow != 0 && !(slow && bad))
         weir__breaker_note_moved(b, took, now);
-    if (__builtin_expect(probe != 0 || bad || slow || plan->part == 0 ||
+    if (__builtin_expect(probe != 0 || bad || slow || plan->calls != 0 ||
                              (gate & WEIR__BREAKER_EVENTFUL) != 0,
                          0))
         return tell_fully(plan, b, probe, bad, slow, now);
@@ -474,17 +454,20 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* ------------------------------------------------------------- in flight ---- */
 
-/* The calls that have ended since then, roughly. */
-static struct counts ended_since(const struct weir__breaker_plan *plan,
-                                 const struct weir__breaker *b, weir_time from, weir_time now)
+/* The calls that have ended since then, roughly; if that is longer ago than the window, as many as
+ * at its pace. */
+static struct weir__counts ended_since(const struct weir__breaker_plan *plan,
+                                       const struct weir__breaker *b, weir_time from, weir_time now)
 {
-    uint64_t episode = weir__gate_episode(weir__acquire(&b->gate));
+    uint64_t part = part_of(plan, b, now), episode = weir__gate_episode(weir__acquire(&b->gate));
+    int64_t parts = parts_between(part_of(plan, b, from), part) + 1, all = (int64_t)PARTS;
+    struct weir__counts c = time_sum_of(b, part, episode, parts < all ? parts : all);
 
-    if (plan->part == 0)
-        return ring_sum(plan, b, episode);
-    uint64_t part = part_of(plan, b, now);
-    int64_t parts = parts_between(part_of(plan, b, from), part) + 1;
-    return time_sum_of(b, part, episode, parts < (int64_t)PARTS ? parts : (int64_t)PARTS);
+    if (parts > all) {
+        c.calls = c.calls * parts / all;
+        c.slow = c.slow * parts / all;
+    }
+    return c;
 }
 
 bool weir__breaker_is_overrun(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
@@ -494,17 +477,22 @@ bool weir__breaker_is_overrun(const struct weir__breaker_plan *plan, const struc
            (double)plan->slow * (double)ended_since(plan, b, oldest, now).calls;
 }
 
-/* What was before the first of them says nothing.  While others end in time, those that ended late
- * do not count: a few that hang would make the window short for all. */
+/* What was before the first of them says nothing.  Those that ended late do not count, unless there
+ * are more than can be worked off: a few that hang would make the window short for all.  A few that
+ * hang become many if nobody ends them: so those of before the window count only if it has too few
+ * calls. */
 static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                          const struct weir__hanging *h, weir_time now)
 {
     if (h->calls >= plan->min_calls && h->alone * 2 >= plan->min_calls)
         return true;
-    struct counts c = ended_since(plan, b, h->oldest, now);
-    bool late = h->overrun || weir__breaker_is_stuck(b, plan->slow, h->oldest, now);
-    int64_t calls = c.calls + h->calls, slow = h->calls + (late ? c.slow : 0);
-    return calls >= plan->min_calls && ratio_reached(plan, slow, calls, plan->slow_percent);
+    struct weir__counts c = ended_since(plan, b, h->oldest, now);
+    bool few = c.calls + h->recent < plan->min_calls;
+    if (few)
+        c = ended_since(plan, b, h->first, now);
+    int64_t hanging = few ? h->calls : h->recent, calls = c.calls + hanging,
+            slow = hanging + (h->overrun ? c.slow : 0);
+    return calls >= plan->min_calls && weir__ratio_reached(plan, slow, calls, plan->slow_percent);
 }
 
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,
@@ -658,17 +646,17 @@ void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_ti
         now));
 }
 
-static struct counts look_counts(const struct weir__breaker_plan *plan,
-                                 const struct weir__breaker *b, uint64_t gate, weir_time now)
+static struct weir__counts look_counts(const struct weir__breaker_plan *plan,
+                                       const struct weir__breaker *b, uint64_t gate, weir_time now)
 {
     uint64_t episode = (weir__gate_episode(gate) - (weir__gate_state(gate) == WEIR_BREAKER_OPEN)) %
                        WEIR__GATE_EPISODES;
 
     if (weir__gate_state(gate) == WEIR_BREAKER_HALF_OPEN)
-        return (struct counts){ weir__gate_byte(gate, WEIR__GATE_BACK),
-                                weir__gate_byte(gate, WEIR__GATE_BAD),
-                                weir__gate_byte(gate, WEIR__GATE_SLOW) };
-    if (plan->part == 0)
+        return (struct weir__counts){ weir__gate_byte(gate, WEIR__GATE_BACK),
+                                      weir__gate_byte(gate, WEIR__GATE_BAD),
+                                      weir__gate_byte(gate, WEIR__GATE_SLOW) };
+    if (plan->calls != 0)
         return ring_sum(plan, b, episode);
     uint64_t part = part_of(plan, b, now), latest = weir__get(&b->latest);
     return time_sum(b, parts_between(latest, part) > 0 ? part : latest, episode);
@@ -686,7 +674,8 @@ void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir
 
     *out = (struct weir__breaker_view){ 0 };
     weir__load_pair(&b->gate, seen); /* forced, even without thresholds */
-    struct counts c = plan->on ? look_counts(plan, b, seen[0], now) : (struct counts){ 0 };
+    struct weir__counts c =
+        plan->on ? look_counts(plan, b, seen[0], now) : (struct weir__counts){ 0 };
     out->force = (enum weir_force)weir__gate_force(seen[0]);
     out->state = out->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN
                  : plan->on                    ? (enum weir_breaker_state)weir__gate_state(seen[0])

@@ -9,10 +9,11 @@
 #include "base/atomic.h"
 #include "guard/options.h"
 
-#define WEIR__BREAKER_PARTS     16                /* of a time window */
-#define WEIR__BREAKER_CALLS_MAX 1024              /* of a count window */
-#define WEIR__BREAKER_PROBES    255               /* at most */
-#define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* by default */
+#define WEIR__BREAKER_PARTS     16                 /* of a time window */
+#define WEIR__BREAKER_CALLS_MAX 1024               /* of a count window */
+#define WEIR__BREAKER_PROBES    255                /* at most */
+#define WEIR__BREAKER_PACE      (10 * WEIR_SECOND) /* a count window knows its pace for as long */
+#define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND)  /* by default */
 #define WEIR__PROBE_MAX \
     63 /* numbers of a probe's episode; not the number of probes, which is WEIR__BREAKER_PROBES */
 
@@ -22,8 +23,8 @@ struct weir__breaker_plan {
     bool above;
     int32_t error_percent, errors, slow_percent; /* 0: does not count */
     weir_time slow;                              /* 0: nothing is slow */
-    weir_time part;                              /* of a time window; 0: it is a count window */
-    int32_t calls;                               /* of a count window */
+    weir_time part; /* of a time window; of a count window, of the time that its pace is known */
+    int32_t calls;  /* of a count window; 0: it is a time window */
     int32_t min_calls, probes, jitter_percent;
     weir_time open_for, open_max;
     /* Half-open: this long after the last probe went out, those still out count as lost; 0:
@@ -115,10 +116,11 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* Calls that are in flight for longer than `slow`: they count as slow, and again when they end. */
 struct weir__hanging {
-    int64_t calls;    /* without probes; that began since it closed */
-    int64_t alone;    /* of these, those since whose beginning nothing has moved */
-    weir_time oldest; /* when the first of them began */
-    bool overrun;     /* see weir__breaker_is_overrun */
+    int64_t calls;           /* without probes; that began since it closed */
+    int64_t alone;           /* of these, those since whose beginning nothing has moved */
+    int64_t recent;          /* those that have been late for no longer than the window */
+    weir_time first, oldest; /* when the first of all and of the recent began */
+    bool overrun;            /* see weir__breaker_is_overrun */
     uint8_t probes[WEIR__PROBE_MAX + 1]; /* by number */
 };
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,

@@ -261,11 +261,18 @@ struct late {
     int64_t out; /* calls, late or not, of this episode; but for those that idle */
 };
 
-static void add_late(struct weir__hanging *h, const struct weir__breaker *b, weir_time began)
+static void add_late(const struct sweep *s, struct weir__hanging *h, weir_time began)
 {
+    const struct weir__breaker_plan *plan = &s->plan->breaker;
+    int64_t moved = weir__get(&s->guard->record->breaker.moved);
+
+    h->first = h->calls == 0 || began < h->first ? began : h->first;
     h->calls++;
-    h->alone += began > weir__get(&b->moved) + ((weir_time)2 << WEIR__PERMIT_GRAIN);
-    h->oldest = h->calls == 1 || began < h->oldest ? began : h->oldest;
+    h->alone += began > moved + ((weir_time)2 << WEIR__PERMIT_GRAIN);
+    if (s->now - began - plan->slow > plan->part * WEIR__BREAKER_PARTS)
+        return;
+    h->oldest = h->recent == 0 || began < h->oldest ? began : h->oldest;
+    h->recent++;
 }
 
 /* Its time is kept in grains: not before it is certain. */
@@ -288,11 +295,11 @@ static void note_late(const struct sweep *s, uint64_t word, struct late *late)
     }
     if (older)
         return; /* an older episode's; unless the clock has stepped back */
-    add_late(&late->all, b, began);
+    add_late(s, &late->all, began);
     late->permits += weir__permit_weight(word);
     if (is_waiting_in_order(s, began))
         return;
-    add_late(&late->hanging, b, began);
+    add_late(s, &late->hanging, began);
     late->permits_hanging += weir__permit_weight(word);
 }
 
@@ -316,7 +323,7 @@ static void tell_hanging(const struct sweep *s, uint32_t n)
 {
     struct weir__guard_record *r = s->guard->record;
     const struct weir__breaker_plan *plan = &s->plan->breaker;
-    struct late late = { .out = 0 };
+    struct late late = { .all.oldest = s->now, .hanging.oldest = s->now };
     struct weir__hanging *hanging = &late.hanging;
 
     if (plan->slow_percent == 0 || weir__get(&r->in_flight) <= 0)

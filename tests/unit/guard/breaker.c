@@ -89,7 +89,7 @@ TEST(test_G4_options_have_defaults)
                   (min_calls, 20), (probes, 3), (jitter_percent, 10), (open_for, 5 * WEIR_SECOND),
                   (open_max, 15 * WEIR_SECOND));
     w = fresh((struct weir_breaker_options){ .errors = 3, .calls = 5, .jitter_percent = -1 });
-    assert_fields(w.plan, (min_calls, 5), (part, 0), (jitter_percent, 0), (slow_percent, 0));
+    assert_fields(w.plan, (min_calls, 5), (calls, 5), (jitter_percent, 0), (slow_percent, 0));
 }
 
 TEST(test_G4_no_options_are_no_breaker)
@@ -415,6 +415,7 @@ TEST(test_G4_another_window_while_at_work)
     tell_often(&w, 10, true, NOW);
     assert_fields(look(&w, NOW), (calls, 10), (errors, 10));
     w.plan.part = WEIR_MILLISECOND;
+    w.plan.calls = 0;
     tell_often(&w, 3, true, NOW);
     assert_int_equal(look(&w, NOW).calls, 3);
     w.plan.part = WEIR_SECOND; /* part numbers are smaller now */

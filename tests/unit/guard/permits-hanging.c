@@ -267,6 +267,75 @@ TEST(test_G4_calls_that_others_overtake_hang)
     assert_int_equal(breaker_at(g, NOW + S / 2), WEIR_BREAKER_OPEN);
 }
 
+/* A call of 100 ms each 10 ms for a minute, but of each ten `hang` never end.  How many were
+ * refused. */
+static int hang_in_part(struct weir_breaker_options breaker, int hang)
+{
+    static struct weir_permit p[6000];
+    int refused = 0;
+
+    A_GUARD(g, .max = 10000, .breaker = breaker);
+    for (int i = 0; i < 6000; i++) {
+        weir_time now = NOW + i * 10 * MS;
+        refused += !enter_at(g, now, &p[i]);
+        if (i >= 10 && i % 10 >= hang)
+            weir_exit(g, &p[i - 10], WEIR_SUCCEEDED, now);
+    }
+    return refused;
+}
+
+/* They are compared with all that end, also when more hang than the window has seen end. */
+TEST(test_G4_a_part_that_hangs_opens_it_only_beyond_the_threshold)
+{
+    const struct weir_breaker_options windows[] = { { .slow = S / 2 },
+                                                    { .slow = S / 2, .calls = 20 },
+                                                    { .slow = S / 2, .window = S } };
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hang_in_part(windows[i], 3), 0);
+        assert_in_range(hang_in_part(windows[i], 6), 3000, 6000);
+    }
+}
+
+/* One of a hundred takes seconds, and so many come that a window of calls is full in no time. */
+TEST(test_G4_a_window_of_calls_is_not_full_of_late_ones)
+{
+    enum { SLOW = 5000, QUICK = 40 };
+    static struct weir_permit slow[SLOW / 100], quick[QUICK];
+
+    A_GUARD(g, .max = 1000, .breaker = { .slow = S / 2, .calls = 20 });
+    for (int i = 0; i < 20000; i++) { /* each ms */
+        weir_time now = NOW + i * MS;
+        bool is_slow = i % 100 == 0;
+        struct weir_permit *p = is_slow ? &slow[i / 100 % (SLOW / 100)] : &quick[i % QUICK];
+        if (i >= (is_slow ? SLOW : QUICK) && p->word != 0)
+            assert_true(weir_exit(g, p, WEIR_SUCCEEDED, now));
+        assert_true(enter_at(g, now, p));
+    }
+    assert_int_equal(breaker_at(g, NOW + 20 * S), WEIR_BREAKER_CLOSED);
+}
+
+/* One of a hundred takes long by nature, and meanwhile others wait for a worker: one late call does
+ * not make the window as short as itself. */
+TEST(test_G4_one_late_call_does_not_shorten_the_window)
+{
+    struct weir_permit late, p[200];
+    weir_time now = NOW;
+
+    A_GUARD(g, .max = 300, .breaker = { .slow = S / 5, .slow_percent = 50 });
+    for (int i = 0; i < 1000; i++, now += 5 * MS)
+        work(g, now, MS, WEIR_SUCCEEDED);
+    assert_true(enter_at(g, now, &late));
+    for (int i = 0; i < 200; i++)
+        assert_true(enter_at(g, now + i * MS / 10, &p[i]));
+    now += S / 8;
+    for (int i = 0; i < 200; i++, now += 3 * MS) {
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, now));
+        assert_int_equal(breaker_at(g, now), WEIR_BREAKER_CLOSED);
+    }
+    assert_int_equal(breaker_at(g, NOW + 6 * S), WEIR_BREAKER_CLOSED);
+}
+
 /* Threads come with times that they read a moment ago. */
 TEST(test_G4_a_call_that_has_just_ended_for_another_thread_is_no_hang)
 {

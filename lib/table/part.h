@@ -30,10 +30,12 @@ struct weir__part {
     struct weir__chain_rest rest; /* large: what the log leaves behind once the part is written */
 };
 
-/* Space for copies of large states.  A larger one is made in a spare block. */
+/* Space for copies of large states: for all logs, and for windows as far as the first bytes go.
+ * Other windows are made in a spare block, which others may be reading as what it was before. */
+#define WEIR__COPIES_WINDOWS 4096
 struct weir__copies {
     size_t used;
-    _Alignas(16) unsigned char bytes[4096];
+    _Alignas(16) unsigned char bytes[WEIR__COPIES_WINDOWS + WEIR_ALL_MAX * WEIR__NODE_BYTES];
 };
 
 void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter,

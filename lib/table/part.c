@@ -22,20 +22,21 @@ void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, str
     part->version = era->version;
     part->era = era;
     part->home = home;
-    part->closed = part->forgone = false;
+    part->closed = part->gives = part->forgone = false;
     part->room_at = 0;
 }
 
 /* The same again, under the present limit. */
 static void begin_anew(struct weir__part *part)
 {
-    bool closed = part->closed;
+    bool closed = part->closed, gives = part->gives;
 
     part->forgone = false;
     if (part->limiter->place == NULL)
         return;
     weir__part_begin(part, part->limiter, part->home);
     part->closed = closed;
+    part->gives = gives;
 }
 
 /* ---------------------------------------------------------------- read ---- */

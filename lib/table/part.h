@@ -26,6 +26,7 @@ struct weir__part {
     weir__i128 owed;   /* of a limit that comes with the ask: more than the copy can tell; or 0 */
     bool closed;       /* no key in use makes room for this one if it is new: */
     weir_time room_at; /* there is no room before then; 0: not known */
+    bool gives;        /* units come back: no key in use makes room for that either */
     bool forgone;      /* there was no room: it is not remembered */
     struct weir__chain_rest rest; /* large: what the log leaves behind once the part is written */
 };

@@ -12,11 +12,12 @@
  *    16  uint32  counts[buckets + 1], the bucket of index i at i modulo their number
  *     bound      count in any interval of one period (loose: 2 * count)
  *
+ * In a table a long ring is worked on in a block that others may be reading as what it was before
+ * (part.c): so all words are written whole.
+ *
  * Where it deviates from Sentinel: check and count are one step; a late ask is counted, not lost;
  * an ask larger than the limit is "never".
  */
-#include <string.h>
-
 #include "algo/algo.h"
 #include "base/atomic.h"
 
@@ -122,24 +123,29 @@ static int64_t newest_used(const struct weir_plan *plan, const struct state *s)
     return -1;
 }
 
+static void clear(const struct weir_plan *plan, struct state *s)
+{
+    weir__zero_words(s->counts, plan->state_size - sizeof(*s));
+}
+
 /* Moves the ring's head on to `bucket`, and clears the buckets it passes. */
 static void advance(const struct weir_plan *plan, struct state *s, int64_t bucket)
 {
     int64_t head = head_of(plan, s);
 
     if (bucket - head >= plan->ring)
-        memset(s->counts, 0, (size_t)plan->ring * sizeof(s->counts[0]));
+        clear(plan, s);
     else
         for (int64_t b = head + 1; b <= bucket; b++)
-            *counter(plan, s, b) = 0;
-    s->head = bucket > head ? bucket : head;
+            weir__set(counter(plan, s, b), 0);
+    weir__set(&s->head, bucket > head ? bucket : head);
 }
 
 static void add(uint32_t *count, int64_t units)
 {
     int64_t sum = units > UINT32_MAX - (int64_t)*count ? UINT32_MAX : *count + units;
 
-    *count = (uint32_t)sum;
+    weir__set(count, (uint32_t)sum);
 }
 
 /* An ask was promised a later turn.  The ring has moved on to that turn, so until then the limit
@@ -171,9 +177,9 @@ static void step_back(const struct weir_plan *plan, struct state *s, weir_time n
 {
     int64_t total = live_at(plan, s, s->seen);
 
-    memset(s->counts, 0, (size_t)plan->ring * sizeof(s->counts[0]));
-    s->head = bucket_of(plan, now);
-    s->seen = now;
+    clear(plan, s);
+    weir__set(&s->head, bucket_of(plan, now));
+    weir__set(&s->seen, now);
     add(counter(plan, s, s->head), total);
 }
 
@@ -234,7 +240,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     if (now < (s->seen & INT64_MAX)) {
         if (!take)
             return peek_stepped(plan, s, ask, d);
-        s->seen &= INT64_MAX;
+        weir__set(&s->seen, s->seen & INT64_MAX);
         step_back(plan, s, now);
     }
     if (ask->cost > plan->limit.count) {
@@ -250,7 +256,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     }
     if (take && ask->cost > 0) {
         advance(plan, s, bucket_of(plan, turn));
-        s->seen = now;
+        weir__set(&s->seen, now);
         add(counter(plan, s, s->head), ask->cost);
         if (__builtin_expect(turn == now, 1)) { /* what describe would find out */
             d->remaining = plan->limit.count - live - ask->cost;
@@ -272,12 +278,12 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
 {
     struct state *s = state;
 
-    s->seen &= INT64_MAX;
+    weir__set(&s->seen, s->seen & INT64_MAX);
     now = moment(plan, s, now);
     if (now < s->seen)
         step_back(plan, s, now);
     if (units < 0) {
-        s->seen = now;
+        weir__set(&s->seen, now);
         advance(plan, s, bucket_of(plan, s->seen));
         add(counter(plan, s, s->head), units == INT64_MIN ? INT64_MAX : -units);
         return;
@@ -286,7 +292,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     for (int64_t b = head; units > 0 && b >= 0 && b > head - plan->ring; b--) {
         uint32_t *count = counter(plan, s, b);
         uint32_t back = *count > units ? (uint32_t)units : *count;
-        *count -= back;
+        weir__set(count, *count - back);
         units -= back;
     }
 }
@@ -300,7 +306,7 @@ int64_t weir__buckets_return(const struct weir_plan *plan, void *state, int64_t 
         return 0;
     uint32_t *count = counter(plan, s, bucket);
     uint32_t back = *count > units ? (uint32_t)units : *count;
-    *count -= back;
+    weir__set(count, *count - back);
     return back;
 }
 
@@ -372,7 +378,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     }
     if (is_promised(old_plan, old, seen))
         advance(new_plan, s, bucket_of(new_plan, head * width(old_plan)));
-    s->seen = seen;
+    weir__set(&s->seen, seen);
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)

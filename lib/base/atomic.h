@@ -112,4 +112,11 @@ static inline void weir__copy_words(void *to, const void *from, size_t bytes)
         weir__publish(t, weir__acquire(f));
 }
 
+/* Words that others may still be reading. */
+static inline void weir__zero_words(void *to, size_t bytes)
+{
+    for (uint64_t *t = to, *end = t + bytes / sizeof(uint64_t); t < end; t++)
+        weir__publish(t, (uint64_t)0);
+}
+
 #endif

@@ -186,10 +186,9 @@ static uint32_t make_run(struct weir__slab *slab, uint64_t at, uint64_t n)
 }
 
 /* In the first `end` chunks. */
-static uint32_t search_run(struct weir__slab *slab, uint64_t n, uint64_t end)
+static uint32_t search_run(struct weir__slab *slab, uint64_t n, uint64_t end, bool *disk_full)
 {
     uint64_t at = weir__get(&slab->first[RUNS]), length = 0;
-    bool disk_full = false;
 
     for (uint64_t i = 0; i < end + n; i++, at++) {
         if (at >= end) { /* a run does not go round the end */
@@ -197,13 +196,13 @@ static uint32_t search_run(struct weir__slab *slab, uint64_t n, uint64_t end)
             length = 0;
         }
         uint64_t word = weir__load(&slab->words[at]), got;
-        length = is_free(word) && !(disk_full && kind_of(word) == FREE) ? length + 1 : 0;
+        length = is_free(word) && !(*disk_full && kind_of(word) == FREE) ? length + 1 : 0;
         if (length < n)
             continue;
         got = claim(slab, at + 1 - n, n);
         if (got == n && furnish(slab, at + 1 - n, n))
             return make_run(slab, at + 1 - n, n);
-        disk_full = disk_full || got == n;
+        *disk_full = *disk_full || got == n;
         length = got == n ? 0 : n - 1 - got; /* what is left after the one that was not free */
     }
     return 0;
@@ -241,17 +240,23 @@ static bool may_claim(const struct weir__slab *slab, unsigned class, uint64_t n,
     return free >= kept + n || own + n <= few;
 }
 
+/* Where others use chunks for the first time meanwhile, there is room behind these. */
 static uint32_t take_run(struct weir__slab *slab, uint64_t n, bool guest)
 {
-    uint64_t top = top_of(slab);
+    bool disk_full = false;
+    uint32_t block = 0;
+    uint64_t top;
 
-    if (!may_claim(slab, RUNS, n, guest))
-        return 0;
-    uint32_t block = top < n ? 0 : search_run(slab, n, top);
-
-    if (block != 0 || n > slab->count)
-        return block;
-    return search_run(slab, n, top + n < slab->count ? top + n : slab->count);
+    do {
+        top = top_of(slab);
+        if (n > slab->count || !may_claim(slab, RUNS, n, guest))
+            return 0;
+        if (top >= n)
+            block = search_run(slab, n, top, &disk_full);
+        if (block == 0)
+            block = search_run(slab, n, top + n < slab->count ? top + n : slab->count, &disk_full);
+    } while (block == 0 && top_of(slab) != top && !disk_full);
+    return block;
 }
 
 static void give_run(struct weir__slab *slab, uint64_t at, uint64_t n)

@@ -292,8 +292,9 @@ static bool copy_state(const struct source *s, struct weir_limiter *old, uint64_
 {
     struct weir_limiter *limiter = new_limiter(s, old, NULL);
     struct weir__part part = { 0 };
-    struct weir__copies copies = { 0 };
+    struct weir__copies copies;
 
+    copies.used = 0;
     weir__part_begin(&part, old, weir__home_at(old->space, i, tag));
     if (!weir__part_read(&part, s->hand, 0, &copies, s->now))
         return false;

@@ -3,8 +3,6 @@
  * All zeros is a fresh state, so that is what is written.  Not weir_give of everything: a window
  * that has begun would go on, and a key that was warm would stay so.
  */
-#include <string.h>
-
 #include "table/part.h"
 
 struct forgotten {
@@ -17,7 +15,7 @@ static bool forget_state(const struct weir_plan *plan, void *state, void *contex
     struct forgotten *f = context;
 
     f->was_used = weir_step_idle_at(plan, state) > f->now;
-    memset(state, 0, plan->state_size);
+    weir__zero_words(state, plan->state_size);
     return true;
 }
 

@@ -223,7 +223,7 @@ static size_t list_eras(const struct weir__era *last, uint32_t version,
 /* What gives nothing away, and heals. */
 static void spend(const struct weir_plan *plan, void *state, weir_time since)
 {
-    memset(state, 0, plan->state_size);
+    weir__zero_words(state, plan->state_size);
     plan->algo->give(plan, state, -plan->most, since);
 }
 
@@ -259,9 +259,9 @@ static bool bring_over(const struct weir__era *const eras[], size_t n, const voi
         weir_step_change(&eras[i - 1]->plan, &eras[i]->plan, copies[(i - 1) % 2], copies[i % 2],
                          eras[i]->since);
     if (fresh)
-        memset(to, 0, eras[n - 1]->plan.state_size);
+        weir__zero_words(to, eras[n - 1]->plan.state_size);
     else
-        memcpy(to, copies[(n - 1) % 2], eras[n - 1]->plan.state_size);
+        weir__copy_words(to, copies[(n - 1) % 2], eras[n - 1]->plan.state_size);
     free(room);
     return true;
 }

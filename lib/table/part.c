@@ -22,20 +22,21 @@ void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter, str
     part->version = era->version;
     part->era = era;
     part->home = home;
-    part->closed = part->forgone = false;
+    part->closed = part->gives = part->forgone = false;
     part->room_at = 0;
 }
 
 /* The same again, under the present limit. */
 static void begin_anew(struct weir__part *part)
 {
-    bool closed = part->closed;
+    bool closed = part->closed, gives = part->gives;
 
     part->forgone = false;
     if (part->limiter->place == NULL)
         return;
     weir__part_begin(part, part->limiter, part->home);
     part->closed = closed;
+    part->gives = gives;
 }
 
 /* ---------------------------------------------------------------- read ---- */
@@ -65,13 +66,14 @@ static bool is_present(const struct weir__part *part)
 static void place_copy(struct weir__part *part, struct weir__hand *hand, size_t i,
                        struct weir__copies *copies)
 {
-    size_t size = part->plan->state_size, room = (size + 15) & ~(size_t)15;
+    size_t size = part->plan->state_size, room = (size + 15) & ~(size_t)15,
+           most = size <= WEIR__NODE_BYTES ? sizeof(copies->bytes) : WEIR__COPIES_WINDOWS;
 
     part->block = 0;
     part->state = part->small;
     if (!is_large(part))
         return;
-    if (room <= sizeof(copies->bytes) - copies->used) {
+    if (copies->used + room <= most) {
         part->state = copies->bytes + copies->used;
         copies->used += room;
         return;
@@ -104,7 +106,7 @@ static void read_large(struct weir__part *part)
     size_t bytes = weir__block_bytes(&part->limiter->space->slab, block);
 
     if (bytes == 0 && (block != 0 || part->before[1] == 0)) {
-        memset(part->state, 0, part->plan->state_size);
+        weir__zero_words(part->state, part->plan->state_size);
         return;
     }
     const void *from = block ? weir__block_at(&part->limiter->space->slab, block) : NULL;
@@ -114,9 +116,9 @@ static void read_large(struct weir__part *part)
                                        : weir__limiter_plan(part->limiter, version);
     bool chain = weir__chain_in(part->limiter->space, part->before[1]);
     if (plan != NULL && (plan->nodes != NULL) != chain)
-        memset(part->state, 0, part->plan->state_size); /* damage */
+        weir__zero_words(part->state, part->plan->state_size); /* damage */
     else if (plan == part->plan && plan->state_size > bytes)
-        memset(part->state, 0, plan->state_size); /* damage */
+        weir__zero_words(part->state, plan->state_size); /* damage */
     else if (plan == NULL || plan->state_size > bytes)
         weir__limiter_convert(part->limiter, part->era, version, NULL, part->state);
     else if (plan == part->plan)
@@ -211,7 +213,7 @@ bool weir__part_read(struct weir__part *part, struct weir__hand *hand, size_t i,
     if (part->slot == NULL) {
         part->before[0] = part->before[1] = 0;
         if (part->state != NULL)
-            memset(part->state, 0, part->plan->state_size);
+            weir__zero_words(part->state, part->plan->state_size);
         return true;
     }
     if (!read_slot(part) || !is_present(part))

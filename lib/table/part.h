@@ -26,14 +26,17 @@ struct weir__part {
     weir__i128 owed;   /* of a limit that comes with the ask: more than the copy can tell; or 0 */
     bool closed;       /* no key in use makes room for this one if it is new: */
     weir_time room_at; /* there is no room before then; 0: not known */
+    bool gives;        /* units come back: no key in use makes room for that either */
     bool forgone;      /* there was no room: it is not remembered */
     struct weir__chain_rest rest; /* large: what the log leaves behind once the part is written */
 };
 
-/* Space for copies of large states.  A larger one is made in a spare block. */
+/* Space for copies of large states: for all logs, and for windows as far as the first bytes go.
+ * Other windows are made in a spare block, which others may be reading as what it was before. */
+#define WEIR__COPIES_WINDOWS 4096
 struct weir__copies {
     size_t used;
-    _Alignas(16) unsigned char bytes[4096];
+    _Alignas(16) unsigned char bytes[WEIR__COPIES_WINDOWS + WEIR_ALL_MAX * WEIR__NODE_BYTES];
 };
 
 void weir__part_begin(struct weir__part *part, struct weir_limiter *limiter,

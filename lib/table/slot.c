@@ -160,15 +160,15 @@ static bool replace(const struct claim *c, struct weir__victim v)
     return true;
 }
 
-/* The part's key is new and would need a key in use to make room, which it may not. */
+/* A key in use would have to make room, and may not: the part's key is new, or units come back. */
 static bool is_refused(struct weir__part *part, const struct weir__victim *v)
 {
     bool large = part->limiter->kind == WEIR__LARGE,
          new = part->slot == NULL || (large && (uint32_t)part->before[1] == 0);
 
-    if (!part->closed || !new || (v->slot != NULL && v->used == 0))
+    if ((!part->gives && (!part->closed || !new)) || (v->slot != NULL && v->used == 0))
         return false;
-    part->room_at = v->room_at;
+    part->room_at = part->gives ? 0 : v->room_at;
     return true;
 }
 

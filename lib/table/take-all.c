@@ -353,15 +353,27 @@ static __attribute__((noinline)) void count_lost(const struct part *parts, size_
 }
 
 /* A clock that has stepped back is written down even by a refusal.  It may have if the state's
- * first word, a time, lies ahead. */
-static void note_steps(const struct part *parts, size_t n)
+ * first word, a time, lies ahead.  A bit for each of these, as long as the copies are there. */
+static uint64_t find_steps(const struct part *parts, size_t n)
 {
-    for (const struct part *p = parts; p < parts + n; p++) {
-        struct weir_ask nothing = { .now = p->ask->now };
-        struct weir_decision d;
+    uint64_t stepped = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct part *p = &parts[i];
         bool ahead = p->p.state == NULL || *(const weir_time *)p->p.state > p->ask->now;
         if (p->refused && (p->changed || p->p.stepped || ahead))
-            weir__decide(p->of->limiter, weir__item_home(p->of), &nothing, true, &d);
+            stepped |= (uint64_t)1 << i;
+    }
+    return stepped;
+}
+
+static void note_steps(const struct part *parts, uint64_t stepped)
+{
+    for (; stepped != 0; stepped &= stepped - 1) {
+        const struct part *p = &parts[__builtin_ctzll(stepped)];
+        struct weir_ask nothing = { .now = p->ask->now };
+        struct weir_decision d;
+        weir__decide(p->of->limiter, weir__item_home(p->of), &nothing, true, &d);
     }
 }
 
@@ -451,14 +463,15 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n,
         if (__builtin_expect(out == AGAIN, 0))
             stand_back(tries);
     }
+    uint64_t stepped = __builtin_expect(out == REFUSED, 0) ? find_steps(parts, n) : 0;
     if (__builtin_expect(aid.slow, 0) && out == GRANTED)
         count_lost(parts, n);
     if (__builtin_expect(aid.slow, 0)) /* refused, it has used none of the blocks of its copies */
         weir__hand_drop_spares(table, aid.hand, n);
     if (aid.hand != NULL)
         weir__hand_give(aid.hand);
-    if (__builtin_expect(out == REFUSED, 0))
-        note_steps(parts, n);
+    if (__builtin_expect(stepped != 0, 0))
+        note_steps(parts, stepped);
     return out == GRANTED;
 }
 

@@ -280,6 +280,7 @@ static void adjust(struct weir_limiter *limiter, struct weir__home home, struct 
     struct weir__part part;
 
     weir__part_begin(&part, limiter, home);
+    part.gives = gift->units > 0 && !part.plan->algo->fills;
     weir__part_change(&part, how, gift, gift->units < 0 || part.plan->algo->fills, gift->now);
 }
 

@@ -1,5 +1,6 @@
 /* block.c -- threads, then processes, that take and give blocks of all sizes at once, in a slab
- * that is nearly full: nobody gets a block that another has, and in the end all are back.
+ * that is nearly full: nobody gets a block that another has, and in the end all are back; then in
+ * a slab with plenty of room: all get theirs.
  *
  *     thread-block [ROUNDS]
  *
@@ -32,6 +33,7 @@ struct worker {
     struct weir__slab *slab;
     uint64_t seed, mark;
     int64_t bad, taken, none;
+    pthread_barrier_t *together;
 };
 
 static int passed, failed;
@@ -165,6 +167,50 @@ static void round_of(struct weir__slab *slab, uint64_t seed, bool processes)
     munmap(workers, WORKERS * sizeof(*workers));
 }
 
+/* ---------------------------------------------------------------- plenty ---- */
+
+#define TAKES_EACH 100
+
+/* Nobody is told that the slab is full because another was faster. */
+static void *take_large(void *argument)
+{
+    static const size_t sizes[] = { 500, 20000, 40000, 100000, 160000 };
+    struct worker *w = argument;
+
+    pthread_barrier_wait(w->together);
+    for (int i = 0; i < TAKES_EACH; i++)
+        w->none += weir__block_take(w->slab, sizes[i % 5]) == 0;
+    return NULL;
+}
+
+static void plenty(int rounds)
+{
+    size_t map_bytes = (weir__slab_map_bytes(4 * WORKERS * TAKES_EACH) + 4095) / 4096 * 4096;
+    struct weir__slab slab = { .count = 4 * WORKERS * TAKES_EACH, .fd = -1 };
+    struct worker workers[WORKERS];
+    pthread_barrier_t together;
+    pthread_t threads[WORKERS];
+    int64_t none = 0;
+
+    pthread_barrier_init(&together, NULL, WORKERS);
+    for (int round = 0; round < rounds; round++) {
+        unsigned char *map = shared_memory(map_bytes, -1);
+        weir__slab_open(&slab, map);
+        for (int i = 0; i < WORKERS; i++) {
+            workers[i] = (struct worker){ .slab = &slab, .together = &together };
+            if (pthread_create(&threads[i], NULL, take_large, &workers[i]) != 0)
+                abort();
+        }
+        for (int i = 0; i < WORKERS; i++) {
+            pthread_join(threads[i], NULL);
+            none += workers[i].none;
+        }
+        munmap(map, map_bytes);
+    }
+    pthread_barrier_destroy(&together);
+    expect(none == 0, "blocks that were not to be had, although there was room", none);
+}
+
 /* In memory, and in a file that is gone with the process. */
 static void rounds_of(int rounds, int fd)
 {
@@ -194,6 +240,7 @@ int main(int argc, char **argv)
     if (file == NULL)
         abort();
     rounds_of(rounds, -1);
+    plenty(20 * rounds);
     rounds_of(rounds, fileno(file));
     fclose(file);
     printf("%d passed, %d failed\n", passed, failed);

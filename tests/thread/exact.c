@@ -22,6 +22,7 @@
 #define WORKERS 4
 #define KEYS    64
 #define CROWD   16
+#define MANY    24
 #define NOW     (1000 * WEIR_SECOND)
 
 static int passed, failed;
@@ -81,7 +82,7 @@ struct shared {
 struct job {
     void (*run)(struct job *);
     struct weir_table *table;
-    struct weir_limiter *limiters[3];
+    struct weir_limiter *limiters[MANY];
     struct shared *shared;
     const char *text, *path;
     int asks, number;
@@ -267,6 +268,36 @@ static void all_or_nothing(bool narrow)
     expect(s->all == 70 - d[2].remaining, "taken from c", s->all, 70 - d[2].remaining);
     weir_table_destroy(job.table);
     munmap(s, sizeof(*s));
+}
+
+/* So many states at once that their copies are made in blocks, while others read the blocks that
+ * were there before: all of a kind, or logs behind windows. */
+static void take_many_states(struct job *job)
+{
+    int64_t number = 1;
+    struct weir_item items[MANY];
+    struct weir_decision d;
+
+    for (size_t i = 0; i < MANY; i++)
+        items[i] = (struct weir_item){ job->limiters[i],
+                                       { .key = key_of(&number), .cost = 1, .now = NOW } };
+    for (int i = 0; i < job->asks; i++)
+        if (weir_take_all(items, MANY, &d))
+            add(&job->shared->all, 1);
+}
+
+static void many_states(const char *text, const char *other, int64_t wanted)
+{
+    subject = text;
+    struct job job = { .run = take_many_states, .shared = new_shared(), .asks = 100 };
+    job.table = make_table(false, NULL, 1000);
+    for (int i = 0; i < MANY; i++)
+        job.limiters[i] =
+            make_limiter(job.table, (char[]){ (char)('a' + i), 0 }, i % 3 == 2 ? other : text);
+    run_threads(&job);
+    expect(job.shared->all == wanted, "granted by all", job.shared->all, wanted);
+    weir_table_destroy(job.table);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* Two keys taken together from both ends, and by themselves: pins meet in both orders. */
@@ -542,6 +573,7 @@ int main(int argc, char **argv)
         { "fixed-window 90/7s", 90, false },
         { "fixed-window 90/7s align=first", 90, false },
         { "sliding-window 100/10s", 100, false },
+        { "sliding-window 60/10s buckets=1200", 60, false }, /* changed in a block */
         { "sliding-log 30/3s", 30, false },
         { "sliding-log 150/10000s", 150, false }, /* a chain of nodes */
         { "smooth 30/30s burst 40", 41, false },
@@ -570,9 +602,12 @@ int main(int argc, char **argv)
         giving_back("token-bucket 10/7s", false, take_and_give);
         giving_back("sliding-window 10/10s", false, take_and_give);
         giving_back("fixed-window 10/10s", false, take_and_give);
+        many_states("sliding-window 90/10s buckets=400", "sliding-log 100/10000s", 90);
+        many_states("sliding-log 50/10s", "sliding-log 90/10000s", 50);
         changing("gcra 50/50s");
         changing("fixed-window 50/90s");
         changing("sliding-window 50/90s");
+        changing("sliding-window 50/90s buckets=1200");
         changing("sliding-log 50/90s");
     }
     printf("%d passed, %d failed\n", passed, failed);

@@ -167,6 +167,39 @@ TEST(test_T2_nobody_makes_room_for_a_refusal)
     assert_fields(each[2], (allowed, true), (remaining, 8));
 }
 
+/* Nor for what comes back: those units stay used, and the loss is counted. */
+TEST(test_T2_nobody_makes_room_for_a_give)
+{
+    static const char *const windows[] = { "sliding-window 9/60s",
+                                           "sliding-window 9/60s buckets=600",
+                                           "sliding-window 9/60s buckets=1500",
+                                           "sliding-window 9/60s buckets=9000" };
+
+    for (size_t l = 0; l < COUNT_OF(windows); l++) {
+        OWN(weir_table) *table = table_with_slab(20000, 40 << 16);
+        struct weir_limiter *limiter = limiter_of(table, "l", windows[l]);
+        size_t bytes = limiter->era->plan.state_size;
+        struct weir_ask back = ask_of("a", 3, NOW), estimate = ask_of("b", 4, NOW);
+        struct weir_reservation reservation;
+        struct weir_decision d;
+
+        assert_true(take(limiter, "a", 5, NOW).allowed);
+        assert_true(take(limiter, "b", 1, NOW).allowed);
+        assert_true(weir_reserve(limiter, &estimate, 9 * S, &reservation, &d));
+        while (weir__hands_shed(&table->keys, weir__block_round(bytes)) ||
+               weir__block_take(&table->keys.slab, bytes) != 0)
+            continue;
+        weir_give(limiter, &back);
+        assert_true(weir_settle(&reservation, 1, NOW));
+        assert_int_equal(left(limiter, "a", NOW), 4);
+        assert_int_equal(left(limiter, "b", NOW), 4);
+        assert_int_equal(stats_of(table, -1).evicted_early, 2);
+        assert_true(weir_forget(limiter, key_of("b"), NOW)); /* now there is a block */
+        weir_give(limiter, &back);
+        assert_int_equal(left(limiter, "a", NOW), 7);
+    }
+}
+
 /* Likewise of several at once: each grant that could not be kept is one. */
 TEST(test_T2_each_grant_that_is_not_kept_is_counted_once)
 {

@@ -55,6 +55,9 @@ bool weir__centre_next_version(struct weir__centre_list *list, struct weir__cent
 
 /* The first number of `all`: the stage has refused the version. */
 #define WEIR__CENTRE_REFUSED 2
+/* Of `all`, behind the 1: what to say if no node may have tried the version; "": its stage has. */
+#define WEIR__RULES_WARNING 200
+void weir__centre_untried(struct weir__centre_list *list, char warning[WEIR__RULES_WARNING]);
 
 /* ---------------------------------------------------------------- changes ---- */
 

@@ -137,6 +137,10 @@ static void name_author(char *out, size_t size)
 static int say_result(const struct weir__shared *f, const struct weir__centre_edit *e, bool done,
                       int64_t version)
 {
+    if (done && version == e->base) {
+        printf("unchanged, still version %" PRId64 "\n", version);
+        return WEIR__EXIT_OK;
+    }
     if (done) {
         printf("version %" PRId64 "%s%s", version, *e->stage ? ", for now on " : "", e->stage);
         if (e->origin)

@@ -191,32 +191,11 @@ static int set(struct weir__shared *f, const struct weir__call *call)
     return code;
 }
 
-/* Before it comes to all. */
-static void doubt_trial(struct weir__shared *f, int64_t version)
-{
-    struct weir_fleet_status s;
-    struct weir__centre_list list;
-    struct weir__centre_report r;
-
-    if (weir__shared_status(f, &s) != WEIR__GO_ON || !*s.stage || s.newest != version ||
-        weir__shared_ask(f, &WEIR__CENTRE_TEXT("nodes"), 1, &list) != WEIR__GO_ON)
-        return;
-    weir__centre_number(&list);
-    while (weir__centre_next_report(&list, &r))
-        if (r.runs == version && r.node.len == strlen(s.stage) &&
-            memcmp(r.node.bytes, s.stage, r.node.len) == 0)
-            return;
-    weir__complain(f->asker.command,
-                   "warning: its stage %s has not told that it runs version %" PRId64
-                   ": no node may have tried it",
-                   s.stage, version);
-}
-
 static int publish(struct weir__shared *f, const struct weir__call *call)
 {
     struct weir__centre_version v;
     struct weir__centre_list list;
-    char base[24];
+    char base[24], warning[WEIR__RULES_WARNING];
     int64_t wanted = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &wanted))
@@ -227,7 +206,6 @@ static int publish(struct weir__shared *f, const struct weir__call *call)
     if (v.number == 0)
         return no_version(f, 0);
     snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
-    doubt_trial(f, wanted ? wanted : v.number);
     code = weir__shared_ask(
         f, (struct weir__text[]){ WEIR__CENTRE_TEXT("all"), WEIR__CENTRE_TEXT(base) }, 2, &list);
     if (code != WEIR__GO_ON)
@@ -242,6 +220,9 @@ static int publish(struct weir__shared *f, const struct weir__call *call)
                        weir__centre_number(&list));
     if (result != 1)
         return WEIR__EXIT_NO;
+    weir__centre_untried(&list, warning);
+    if (*warning)
+        weir__complain(f->asker.command, "warning: %s", warning);
     printf("version %s is for all nodes\n", base);
     return WEIR__EXIT_OK;
 }

@@ -12,19 +12,20 @@
 
 #define FLEET "example"
 
-static const char text[] = "version: 1\n"
-                           "rules:\n"
-                           "  - name: by-user\n"
-                           "    key: \"{user}\"\n"
-                           "    limit: 5/1s\n"
-                           "    across: fleet\n";
-
-static int64_t set(struct weir_redis *redis, const char *author, int64_t base)
+static int64_t set(struct weir_redis *redis, const char *author, const char *limit, int64_t base)
 {
-    struct weir_fleet_change change = {
-        .text = text, .len = strlen(text), .base = base, .author = author
-    };
+    char text[160];
+    struct weir_fleet_change change = { .text = text, .base = base, .author = author };
     struct weir_error error;
+
+    change.len = (size_t)snprintf(text, sizeof(text),
+                                  "version: 1\n"
+                                  "rules:\n"
+                                  "  - name: by-user\n"
+                                  "    key: \"{user}\"\n"
+                                  "    limit: %s\n"
+                                  "    across: fleet\n",
+                                  limit);
     int64_t version = weir_fleet_rules_set(redis, FLEET, &change, &error);
 
     if (version > 0)
@@ -80,9 +81,9 @@ int main(int argc, char **argv)
     }
     if (weir_fleet_rules_get(redis, FLEET, 0, &newest, NULL, &error)) {
         printf("no rules: %s\n", error.text);
-    } else if ((base = set(redis, "the first", newest.number)) > 0) {
-        set(redis, "ann", base);
-        set(redis, "bob", base);
+    } else if ((base = set(redis, "the first", "5/1s", newest.number)) > 0) {
+        set(redis, "ann", "6/1s", base);
+        set(redis, "bob", "7/1s", base);
         weir_fleet_rollback(redis, FLEET, base, "ann", "not yet", &error);
         show(redis);
         show_nodes(redis);

@@ -220,7 +220,8 @@ struct weir_fleet_change {
      * none */
     const char *id;
 };
-/* Returns the new version, if `base` is the newest; WEIR_EXISTS: it is not, and nothing changed. */
+/* Returns the new version, if `base` is the newest, or `base`, if its nodes have this text already;
+ * WEIR_EXISTS: it is not the newest, and nothing changed. */
 WEIR_API int64_t weir_fleet_rules_set(struct weir_redis *redis, const char *fleet,
                                       const struct weir_fleet_change *change,
                                       struct weir_error *error);

@@ -109,6 +109,19 @@ struct weir__text weir__versions_text(struct weir__versions_list *list)
     return v.kind == '$' ? v.text : (struct weir__text){ "", 0 };
 }
 
+void weir__versions_untried(struct weir__versions_list *list, char warning[WEIR__RULES_WARNING])
+{
+    int64_t version = weir__versions_number(list);
+    struct weir__text stage = weir__versions_text(list);
+
+    warning[0] = '\0';
+    if (stage.len > 0)
+        snprintf(warning, WEIR__RULES_WARNING,
+                 "its stage %.*s has not told that it runs version %" PRId64
+                 ": no node may have tried it",
+                 (int)stage.len, stage.bytes, version);
+}
+
 bool weir__version(struct weir__versions_list *list, struct weir__version *out)
 {
     struct weir__resp_value v[7];

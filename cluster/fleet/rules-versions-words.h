@@ -56,6 +56,9 @@ bool weir__versions_next(struct weir__versions_list *list, struct weir__version 
 
 /* The first number of `all`: the stage has refused the version. */
 #define WEIR__VERSIONS_REFUSED 2
+/* Of `all`, behind the 1: what to say if no node may have tried the version; "": its stage has. */
+#define WEIR__RULES_WARNING 200
+void weir__versions_untried(struct weir__versions_list *list, char warning[WEIR__RULES_WARNING]);
 
 /* ---------------------------------------------------------------- changes ---- */
 

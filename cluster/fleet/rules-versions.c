@@ -344,8 +344,8 @@ int64_t weir_fleet_rollback(struct weir_redis *redis, const char *fleet, int64_t
     return code;
 }
 
-int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t version,
-                       struct weir_error *error)
+int weir__rules_publish(struct weir_redis *redis, const char *fleet, int64_t version,
+                        char warning[WEIR__RULES_WARNING], struct weir_error *error)
 {
     struct weir__buffer reply = { 0 };
     struct weir__versions_list list;
@@ -362,6 +362,16 @@ int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t vers
     else if (result != 1)
         code = weir__fail(error, WEIR_EXISTS, "the newest version is %" PRId64,
                           weir__versions_number(&list));
+    if (code == WEIR_OK)
+        weir__versions_untried(&list, warning);
     weir__buffer_free(&reply);
     return code;
+}
+
+int weir_fleet_publish(struct weir_redis *redis, const char *fleet, int64_t version,
+                       struct weir_error *error)
+{
+    char warning[WEIR__RULES_WARNING];
+
+    return weir__rules_publish(redis, fleet, version, warning, error);
 }

@@ -18,4 +18,8 @@ int weir__rules_call(struct weir_redis *redis, const char *fleet, const struct w
                      size_t n, struct weir__buffer *reply, struct weir__versions_list *out,
                      struct weir_error *error);
 
+/* As weir_fleet_publish; "": there is nothing to warn of. */
+int weir__rules_publish(struct weir_redis *redis, const char *fleet, int64_t version,
+                        char warning[WEIR__RULES_WARNING], struct weir_error *error);
+
 #endif

@@ -10,8 +10,10 @@
 --   KEYS[4], KEYS[5]  the fleet's members, and when each one's part is free (member-shares.lua)
 --   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT BASE-EDIT   -> {1, version}
 --                  only if BASE is the newest (0: there is none) and was made by BASE-EDIT ('': by
---                  any); else {0, newest}
---            all   BASE         the newest is for all nodes   -> as put; {2, newest}: its stage has
+--                  any); else {0, newest}.  A text that its nodes have already, and that is no
+--                  older one which comes back (ORIGIN 0), changes nothing: {1, newest}
+--            all   BASE         the newest is for all nodes   -> {1, newest, its stage if that has
+--                               not told that it runs it}; {0, newest}; {2, newest}: its stage has
 --                               refused it
 --            get   VERSION      0: the newest, -1: that of all
 --                               -> {version, time, origin, author, note, text, edit}, or {}
@@ -90,22 +92,28 @@ if verb == 'put' then
   if tonumber(ARGV[2]) ~= newest or (ARGV[9] ~= '' and ARGV[9] ~= about(newest)[2]) then
     return {0, newest}
   end
+  if newest > 0 and ARGV[7] == '0' and (all == newest or ARGV[6] == stage)
+      and redis.call('HGET', doc, 't' .. newest) == ARGV[8] then
+    return {1, newest}
+  end
   put(ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8])
   return {1, newest}
 elseif verb == 'all' then
   if tonumber(ARGV[2]) ~= newest then
     return {0, newest}
   end
-  local report = redis.call('HGET', reports, stage)
-  if all ~= newest and report and tonumber(split(report)[3]) == newest then
-    return {2, newest}
-  end
+  local untried = ''
   if all ~= newest then
+    local report = split(redis.call('HGET', reports, stage) or '')
+    if tonumber(report[3]) == newest then
+      return {2, newest}
+    end
+    untried = tonumber(report[2]) == newest and '' or stage
     local before = all
     stage, all = '', newest
     publish(before)
   end
-  return {1, newest}
+  return {1, newest, untried}
 elseif verb == 'get' then
   local version = tonumber(ARGV[2])
   version = version == 0 and newest or version == -1 and all or version

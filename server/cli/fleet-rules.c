@@ -153,6 +153,10 @@ static void name_author(char *out, size_t size)
 static int say_result(const struct weir__fleet_rules *f, const struct weir__versions_edit *e,
                       bool done, int64_t version)
 {
+    if (done && version == e->base) {
+        printf("unchanged, still version %" PRId64 "\n", version);
+        return WEIR__EXIT_OK;
+    }
     if (done) {
         printf("version %" PRId64 "%s%s", version, *e->stage ? ", for now on " : "", e->stage);
         if (e->origin)
@@ -376,32 +380,11 @@ static int set(struct weir__fleet_rules *f, const struct weir__call *call)
     return code;
 }
 
-/* Before it comes to all. */
-static void doubt_trial(struct weir__fleet_rules *f, int64_t version)
-{
-    struct weir_fleet_status s;
-    struct weir__versions_list list;
-    struct weir__node_report r;
-
-    if (weir__fleet_rules_status(f, &s) != WEIR__GO_ON || !*s.stage || s.newest != version ||
-        weir__fleet_rules_ask(f, &WEIR__VERSIONS_TEXT("nodes"), 1, &list) != WEIR__GO_ON)
-        return;
-    weir__versions_number(&list);
-    while (weir__node_report_next(&list, &r))
-        if (r.runs == version && r.node.len == strlen(s.stage) &&
-            memcmp(r.node.bytes, s.stage, r.node.len) == 0)
-            return;
-    weir__complain(f->asker.command,
-                   "warning: its stage %s has not told that it runs version %" PRId64
-                   ": no node may have tried it",
-                   s.stage, version);
-}
-
 static int publish(struct weir__fleet_rules *f, const struct weir__call *call)
 {
     struct weir__version v;
     struct weir__versions_list list;
-    char base[24];
+    char base[24], warning[WEIR__RULES_WARNING];
     int64_t wanted = 0;
 
     if (call->n > 1 && !read_version(call->words[1], &wanted))
@@ -412,10 +395,8 @@ static int publish(struct weir__fleet_rules *f, const struct weir__call *call)
     if (v.number == 0)
         return no_version(f, 0);
     snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
-    doubt_trial(f, wanted ? wanted : v.number);
     code = weir__fleet_rules_ask(
-        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(base) }, 2,
-        &list);
+        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(base) }, 2, &list);
     if (code != WEIR__GO_ON)
         return code;
     int64_t result = weir__versions_number(&list);
@@ -428,6 +409,9 @@ static int publish(struct weir__fleet_rules *f, const struct weir__call *call)
                        weir__versions_number(&list));
     if (result != 1)
         return WEIR__EXIT_NO;
+    weir__versions_untried(&list, warning);
+    if (*warning)
+        weir__complain(f->asker.command, "warning: %s", warning);
     printf("version %s is for all nodes\n", base);
     return WEIR__EXIT_OK;
 }

@@ -81,6 +81,8 @@ def test_D6_versions(program):
         out, code, said = admin.set((RULES % "30/1s").replace("{ip}", "{remote_addr}"))
         assert code == 1 and "--base 2" in said and "did you mean ip?" in said, said
         assert admin.set(RULES % "30/1s", "--base", "2")[:2] == ("version 3\n", 0)
+        same = admin.ok("rules", "get")
+        assert admin.set(same)[:2] == ("unchanged, still version 3\n", 0)
         out, code, said = admin.set(RULES % "lots", "--base", "3")
         assert code == 1 and "limit" in said and out == "", (out, said)
         write(admin.path, RULES % "40/1s")
@@ -121,8 +123,9 @@ def test_D6_a_rollback_goes_further_back(program):
         assert admin.set(RULES % "1/1s")[:2] == ("version 1\n", 0)
         out, code, said = admin("rollback")
         assert (out, code) == ("", 1) and "there is no version before 1 with another" in said, said
-        for n, limit in enumerate(["1/1s", "2/1s", "3/1s"], 2):
+        for n, limit in enumerate(["9/1s", "2/1s", "3/1s"], 2):
             assert admin.set(RULES % limit, "--base", str(n - 1))[1] == 0
+        r.ok("HSET", "weir:{fleet:default}:document:rules", "t2", RULES % "1/1s")  # as version 1
         assert admin.ok("rollback") == "version 5, as version 3\n"  # 4 was bad
         assert admin.set(RULES % "6/1s", "--base", "5")[1] == 0  # and so is 6
         assert admin.ok("rollback") == "version 7, as version 3\n"
@@ -211,9 +214,9 @@ def test_D6_nodes_with_rules_of_their_own_are_told(program):
 def test_D6_an_author_without_a_name_in_the_environment(program):
     with Redis() as r, tempfile.TemporaryDirectory() as folder:
         admin = Admin(url(r), folder)
-        write(admin.path, RULES % "10/1s")
         bare = {"WEIR_REDIS": url(r), "PATH": os.environ["PATH"]}
         for base, more in [("0", {}), ("1", {"USER": "ann"})]:
+            write(admin.path, RULES % ("1%s/1s" % base))
             subprocess.run([WEIR, "fleet", "rules", "set", admin.path, "--base", base],
                            env=dict(bare, **more), check=True, timeout=60, capture_output=True)
         authors = [version["author"].split("@")[0] for version in admin.json("history")]

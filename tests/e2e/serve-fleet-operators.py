@@ -383,9 +383,9 @@ def test_D6_staged_at_the_doors(weir):
                               check=True, capture_output=True, text=True).stdout
         assert json.loads(said)["rules"]["stage"] == "b", said
         assert isinstance(resp("WEIR.FLEET.PUBLISH", 1), Error)
-        assert resp("WEIR.FLEET.PUBLISH", 2) == "OK"
-        assert json.loads(a.http()("POST", "/v1/fleet/publish", {"version": 2}).body) == {
-            "published": True}
+        done = {"published": True, "warning": None}
+        assert resp.json("WEIR.FLEET.PUBLISH", 2) == done
+        assert json.loads(a.http()("POST", "/v1/fleet/publish", {"version": 2}).body) == done
         runs(a, 2)
 
 
@@ -424,7 +424,7 @@ def test_D6_a_stage_is_there_and_has_tried_it(weir):
         return subprocess.run([weir, "fleet", "rules", *words, "--redis", url(redis)],
                               input=RULES % 11, capture_output=True, text=True, timeout=60)
 
-    with Redis() as redis, Node(weir, url(redis), "a") as a:
+    with Redis() as redis, Node(weir, url(redis), "a") as a, a.resp() as resp:
         joined(a)
         assert put(a, RULES % 10, base=0)[0] == 200
         runs(a, 1)
@@ -442,6 +442,17 @@ def test_D6_a_stage_is_there_and_has_tried_it(weir):
         report(15, 3)
         said = fleet("publish")
         assert said.returncode == 0 and "warning" not in said.stderr, said
+        for base, publish in [(3, lambda: a.http()("POST", "/v1/fleet/publish", {"version": 4})),
+                              (4, lambda: resp("WEIR.FLEET.PUBLISH", 5))]:
+            report(0, base)
+            assert put(a, RULES % (10 + base), base=base, stage="gone")[0] == 200
+            said = publish()
+            said = json.loads(said if isinstance(said, (bytes, str)) else said.body)
+            assert said["published"] and said["warning"] == (
+                "its stage gone has not told that it runs version %d: no node may have tried it" %
+                (base + 1)), said
+            status, body = put(a, RULES % (10 + base), base=base + 1)
+            assert (status, body["version"]) == (200, base + 1), (status, body)
 
 
 def test_D6_a_version_that_its_stage_refused_is_not_published(weir):

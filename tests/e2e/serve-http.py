@@ -300,7 +300,7 @@ def test_S2_routes_of_a_fleet_keep_to_the_description(weir):
         ask("GET", "/v1/fleet")
         ask("GET", "/v1/fleet/rules?version=1")
         ask("GET", "/v1/fleet/rules?version=9", None, 404)
-        ask("PUT", "/v1/fleet/rules?base=2&note=why", RULES)
+        ask("PUT", "/v1/fleet/rules?base=2&note=why", RULES.replace("5/10s", "4/10s"))
         ask("PUT", "/v1/fleet/rules?base=2", RULES, 409)
         ask("PUT", "/v1/fleet/rules", RULES, 400)
         ask("PUT", "/v1/fleet/rules?base=3", "version: 2", 422)

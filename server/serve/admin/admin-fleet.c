@@ -226,15 +226,20 @@ void weir__admin_fleet_rules_set(struct weir__verb_call *call)
 void weir__admin_fleet_publish(struct weir__verb_call *call)
 {
     struct weir_error error = { .text = "" };
+    char warning[WEIR__RULES_WARNING];
     struct fleet f;
 
     if (!find_fleet(call, &f))
         return;
-    int code = weir_fleet_publish(f.redis, f.info.name, call->values[0].number, &error);
-    if (code == WEIR_OK)
-        call->answer = WEIR__ANSWER_OK;
-    else
+    int code = weir__rules_publish(f.redis, f.info.name, call->values[0].number, warning, &error);
+    if (code != WEIR_OK) {
         weir__call_fail(call, code == WEIR_SYSTEM ? 503 : 409, "%s", error.text);
+        return;
+    }
+    weir__buffer_open(&call->out, NULL, '{');
+    weir__buffer_member_bool(&call->out, "published", true);
+    weir__buffer_member_or_null(&call->out, "warning", *warning ? warning : NULL);
+    weir__buffer_close(&call->out, "}");
 }
 
 /* The version is named, and not "the one before": a call that is repeated because its answer was

@@ -304,9 +304,11 @@ const struct weir__schema weir__schemas[] = {
         { "author note", "text", "" },
         { "bytes", "count", "of its text" }) },
     { "FleetChanged", "", FIELDS(
-        { "version", "count", "the new one" },
+        { "version", "count", "the new one; that of the base: it has this text already" },
         { "origin", "count", "the version whose text it has; 0: its text is new" }) },
-    { "FleetPublished", "", FIELDS({ "published", "bool", "" }) },
+    { "FleetPublished", "", FIELDS(
+        { "published", "bool", "" },
+        { "warning", "text?", "no node may have tried it" }) },
     { "FleetRules", "", FIELDS(
         { "version", "count", "" },
         { "edit", "text", "a number: version and edit name a text" },

@@ -169,8 +169,52 @@ TEST(test_D6_an_id_is_of_one_change)
         assert_int_equal(set(redis, "one", n, ids[i]), n + 1);
         assert_int_equal(set(redis, "two", n, ids[i]), WEIR_EXISTS);
         assert_int_equal(set(redis, "two", n + 1, ids[i]), n + 2);
-        assert_int_equal(set(redis, "one", n + 2, ids[i]), n + 3);
+        assert_int_equal(set(redis, "three", n + 2, ids[i]), n + 3);
     }
+    end(redis);
+}
+
+/* A deployment that runs each night has nothing to say; but the text comes to nodes that do not
+ * have it, and a rollback is always one. */
+TEST(test_D6_the_same_text_is_no_change)
+{
+    struct weir_redis *redis = begin();
+    struct weir_fleet_change change = { .text = "one", .len = 3, .base = 1 };
+    struct weir_fleet_history history;
+    char warning[WEIR__RULES_WARNING];
+
+    assert_int_equal(set(redis, "one", 0, NULL), 1);
+    assert_int_equal(set(redis, "one", 1, NULL), 1);
+    assert_int_equal(set(redis, "one", 1, "id"), 1);
+    assert_int_equal(set(redis, "one", 0, NULL), WEIR_EXISTS);
+    report(redis, "a", "1", "0", "");
+    report(redis, "b", "1", "0", "");
+    change.stage = "a"; /* which runs it */
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), 1);
+    change.text = "two";
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), 2);
+    change.base = 2;
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), 2);
+    change.stage = "b";
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), 3);
+    assert_int_equal(set(redis, "two", 3, NULL), 4);
+    assert_ok(weir_fleet_history(redis, NULL, &history, NULL));
+    assert_fields(history, (newest, 4), (all, 4), (n, 4));
+    assert_int_equal(weir_fleet_rollback(redis, NULL, 4, NULL, NULL, NULL), 5);
+    change.base = 5;
+    change.text = "six";
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), 6);
+    assert_ok(weir__rules_publish(redis, NULL, 6, warning, NULL));
+    assert_string_equal(
+        warning, "its stage b has not told that it runs version 6: no node may have tried it");
+    assert_ok(weir__rules_publish(redis, NULL, 6, warning, NULL)); /* again */
+    assert_string_equal(warning, "");
+    change.base = 6;
+    change.text = "sev";
+    assert_int_equal(weir_fleet_rules_set(redis, NULL, &change, NULL), 7);
+    report(redis, "b", "7", "0", "");
+    assert_ok(weir__rules_publish(redis, NULL, 7, warning, NULL));
+    assert_string_equal(warning, "");
     end(redis);
 }
 
@@ -204,7 +248,7 @@ TEST(test_D6_a_long_history_from_c)
     struct weir_fleet_history history;
 
     for (int64_t i = 0; i < 120; i++)
-        assert_int_equal(set(redis, "text", i, NULL), i + 1);
+        assert_int_equal(set(redis, i % 2 ? "text" : "other", i, NULL), i + 1);
     assert_ok(weir_fleet_history(redis, NULL, &history, NULL));
     assert_true(history.n >= 50 && history.n <= WEIR_FLEET_VERSIONS);
     assert_int_equal(history.versions[0].number, 120);

@@ -499,3 +499,12 @@ struct weir__text weir__json_element(const char **at, const char *end)
     *at = c;
     return (struct weir__text){ begin, (size_t)(c - begin) };
 }
+
+size_t weir__json_whole(const struct weir__json_value *number)
+{
+    size_t len = number->len;
+
+    while (len && number->text[len - 1] == '0')
+        len--;
+    return len > 1 && len < number->len && number->text[len - 1] == '.' ? len - 1 : number->len;
+}

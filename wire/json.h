@@ -45,6 +45,9 @@ long weir__json_walk(const char *text, size_t len, char *scratch,
                      bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what);
 
+/* A number's length without a fraction of zeros: 3.0 is the whole number 3. */
+size_t weir__json_whole(const struct weir__json_value *number);
+
 /* The element of an array that begins at *at: up to the comma or bracket behind it, where *at is
  * then.  Whether it is a value shows when it is read. */
 struct weir__text weir__json_element(const char **at, const char *end);

@@ -152,6 +152,17 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     read_events(r, out->events);
 }
 
+/* An ask that will be undone has entered for a moment, but a counter does not go back. */
+static int64_t not_less_than_told(int64_t *told, int64_t n)
+{
+    int64_t before = weir__get(told);
+
+    while (before < n && !__atomic_compare_exchange_n(told, &before, n, false, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED))
+        continue;
+    return before > n ? before : n;
+}
+
 void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
@@ -160,6 +171,7 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
     if (weir__guard_is_due(guard, plan, now))
         weir__guard_tick(guard, plan, now); /* there may have been no caller for a while */
     weir__guard_peek(guard, now, out);
+    out->entered = not_less_than_told(&guard->record->entered_told, out->entered);
 }
 
 uint64_t weir__guard_key_id(struct weir_guard *guard, struct weir_key key, int64_t *max)

@@ -111,8 +111,9 @@ struct weir__guard_record {
     int64_t moments; /* since the last tick, from tick_at on: times of exits less times of enters */
     uint64_t seats;  /* never fewer than before, whatever the permits */
     uint64_t keyed;  /* 1: there are or were permits by key, so seats change as pairs */
-    int64_t uncounted; /* enters that are no further request: behind another guard */
-    uint32_t wanted;   /* 1: somebody waits, and sleeps until the table's bell rings */
+    int64_t uncounted;    /* enters that are no further request: behind another guard */
+    uint32_t wanted;      /* 1: somebody waits, and sleeps until the table's bell rings */
+    int64_t entered_told; /* the most that figures have told */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when the next tick is due */

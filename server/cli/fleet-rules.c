@@ -396,7 +396,8 @@ static int publish(struct weir__fleet_rules *f, const struct weir__call *call)
         return no_version(f, 0);
     snprintf(base, sizeof(base), "%" PRId64, wanted ? wanted : v.number);
     code = weir__fleet_rules_ask(
-        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(base) }, 2, &list);
+        f, (struct weir__text[]){ WEIR__VERSIONS_TEXT("all"), WEIR__VERSIONS_TEXT(base) }, 2,
+        &list);
     if (code != WEIR__GO_ON)
         return code;
     int64_t result = weir__versions_number(&list);

@@ -488,13 +488,15 @@ static int obey(struct story *s, int64_t most, int *first)
 
 TEST(test_one_who_always_comes_when_told_is_hardly_ever_refused_again)
 {
-    static const char *const limits[] = {
-        "token-bucket 5/1s",          "token-bucket 100/10s",
-        "token-bucket 1000/10s",      "token-bucket 300/1s burst 40",
-        "leaky-bucket 10/1s burst 5", "fixed-window 100/1s",
-        "sliding-window 5/2s",        "sliding-window 100/2s",
-        "sliding-log 5/2s"
-    };
+    static const char *const limits[] = { "token-bucket 5/1s",
+                                          "token-bucket 100/10s",
+                                          "token-bucket 1000/10s",
+                                          "token-bucket 300/1s burst 40",
+                                          "leaky-bucket 10/1s burst 5",
+                                          "fixed-window 100/1s",
+                                          "sliding-window 5/2s",
+                                          "sliding-window 100/2s",
+                                          "sliding-log 5/2s" };
 
     for (size_t l = 0; l < COUNT_OF(limits); l++) {
         int first = 0, again = 0;

@@ -277,25 +277,6 @@ bool weir__call_whole(struct weir__verb_call *call)
 
 /* ----------------------------------------------------------- attributes ---- */
 
-void weir__attribute_lower(char *name, size_t len)
-{
-    if (len < 7 || memcmp(name, "header.", 7) != 0)
-        return;
-    for (size_t i = 7; i < len; i++)
-        if (name[i] >= 'A' && name[i] <= 'Z')
-            name[i] = (char)(name[i] + 'a' - 'A');
-}
-
-bool weir__attribute_describes(struct weir__text name)
-{
-    static const char *const names[] = { "ip", "uri", "method", "host", "scheme" };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strlen(names[i]) == name.len && memcmp(names[i], name.bytes, name.len) == 0)
-            return true;
-    return name.len >= 7 && memcmp(name.bytes, "header.", 7) == 0;
-}
-
 static bool is_there(const struct weir__verb_call *call, const char *name, size_t len)
 {
     for (size_t i = 0; i < call->n_attrs; i++)
@@ -590,18 +571,6 @@ static bool unknown(struct weir__verb_call *call, struct weir__text name)
                            weir__hint(name.bytes, name.len, names, n).text);
 }
 
-/* 3.0 is a whole number: some clients write all numbers like this. */
-static struct weir__text without_zero_fraction(struct weir__text number)
-{
-    size_t len = number.len;
-
-    while (len && number.bytes[len - 1] == '0')
-        len--;
-    if (len > 1 && len < number.len && number.bytes[len - 1] == '.')
-        number.len = len - 1;
-    return number;
-}
-
 static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg,
                        const struct weir__json_value *value)
 {
@@ -618,7 +587,7 @@ static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg
         (arg->kind == WEIR__ARG_SWITCH && !is_bool) || (text && value->kind != WEIR__JSON_STRING))
         return wrong_text(call, arg, span);
     if (number && value->kind == WEIR__JSON_NUMBER)
-        span = without_zero_fraction(span);
+        span.len = weir__json_whole(value);
     return take(call, arg, span);
 }
 

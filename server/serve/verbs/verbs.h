@@ -7,6 +7,7 @@
  *     verb-table.c       the rows
  *     answer-members.c   the members of answers
  *     arguments.c        arguments: one reader for RESP words, JSON members and query parameters
+ *     attribute-names.c  which attributes describe the request itself; names of headers
  *     openapi.c          the rows as OpenAPI
  */
 #ifndef WEIR_SERVER_SERVE_VERBS_VERBS_H

@@ -150,8 +150,10 @@ TEST(test_G1_entered_counts_work_not_permits)
     struct weir_decision d;
     assert_true(weir_enter(g, &(struct weir_ask){ .cost = 5, .now = NOW }, &p, &d));
     assert_fields(info_of(g, NOW), (in_flight, 5), (entered, 1));
-    weir__guard_undo(g, &p);
+    weir__guard_undo(g, &p); /* it was not entered, but the figure was told */
     assert_fields(info_of(g, NOW), (in_flight, 0), (entered, 1));
+    assert_true(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW }, &p, &d));
+    assert_fields(info_of(g, NOW), (in_flight, 1), (entered, 1));
 }
 
 TEST(test_G2_n_permits_at_once_all_or_none)

@@ -390,3 +390,18 @@ TEST(test_elements_of_an_array)
     }
     assert_ptr_equal(at, end);
 }
+
+TEST(test_a_fraction_of_zeros_is_none)
+{
+    static const struct {
+        const char *number;
+        size_t len;
+    } cases[] = { { "3", 1 },   { "30", 2 },    { "3.0", 1 },  { "30.00", 2 }, { "-7.0", 2 },
+                  { "0", 1 },   { "0.0", 1 },   { "3.10", 4 }, { "3.01", 4 },  { "100", 3 },
+                  { "1e0", 3 }, { "1.0e2", 5 }, { "-0.0", 2 }, { "000", 3 } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct weir__json_value v = { .text = cases[i].number, .len = strlen(cases[i].number) };
+        assert_int_equal(weir__json_whole(&v), cases[i].len);
+    }
+}

@@ -182,6 +182,20 @@ def test_foreign_values_stay(module):
         assert r("GET", "text") == "hello"
 
 
+def test_reset_takes_all_or_none(module):
+    with Redis(module) as r:
+        scripts, reset = Scripts(r), ["EVAL", text_of("reset")]
+        for name in LIMITS:
+            assert scripts.take(r, name, name) is True
+        r.ok("SET", "text", "hello")
+        assert str(r(*reset, 4, *LIMITS, "text")).startswith("WRONGTYPE")
+        assert r("EXISTS", *LIMITS) == 3
+        assert r(*reset, 3, "meter", "none", "window") == 2
+        assert r("EXISTS", *LIMITS) == 1 and r("GET", "text") == "hello"
+        assert scripts.take(r, "meter", "meter") is True
+        assert r("WEIR.PEEK", "meter", METER, "COST", 0)[2] == 9
+
+
 def test_rights(module):
     with Redis(module) as r:
         scripts = Scripts(r)

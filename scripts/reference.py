@@ -149,8 +149,10 @@ CODES = {
                        "name was just made"),
     "too-large": (413, "more than request-max; 414 a URI, 431 a head"),
     "expectation": (417, "an Expect other than 100-continue"),
-    "unprocessable": (422,
-                      "wrong rules or a wrong limit; `problems` has line, column and text of each"),
+    "unprocessable": (422, "wrong rules (`problems` has line, column and text of each mistake) or "
+                           "a wrong limit"),
+    "wrong-tokens": (429, "too many tokens from this address were wrong; Retry-After says when "
+                          "they are looked at again"),
     "not-implemented": (501, "a transfer coding other than chunked"),
     "not-ready": (503, "it drains, there is no memory, or the fleet's Redis does not answer"),
     "version": (505, "neither HTTP/1.1 nor 1.0"),

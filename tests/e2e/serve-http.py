@@ -324,6 +324,18 @@ def test_S2_routes_of_a_fleet_keep_to_the_description(weir):
         redis.start()
 
 
+def test_S2_too_many_wrong_tokens_keep_to_the_description(weir):
+    tokens = {"WEIR_CHECK_TOKEN": "c" * 16, "WEIR_ADMIN_TOKEN": "a" * 16}
+    with Server(weir, "--auth-guesses", "1", rules=RULES, env=tokens) as server:
+        ask = Description(server)
+        wrong = {"Authorization": "Bearer x"}
+        ask("POST", "/v1/check", {}, 401, wrong)
+        for path, body in (("/v1/check", {}), ("/v1/enter", {"guard": "search"}),
+                           ("/v1/take", {"key": "k", "limit": "2/10"}), ("/v1/auth", None)):
+            ask.client = server.http()
+            assert ask("POST", path, body, 429, wrong).json()["code"] == "wrong-tokens"
+
+
 def test_S2_description_is_openapi(weir):
     """Every reference leads somewhere, every name is used once, schemas are schemas, and examples
     and defaults are what they say."""

@@ -410,7 +410,8 @@ static void add_success(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_close(out, "}}}}");
 }
 
-#define RULED "RateLimit RateLimit-Policy Weir-Level"
+#define RULED        "RateLimit RateLimit-Policy Weir-Level"
+#define WRONG_TOKENS "; or too many tokens from this address were wrong (code wrong-tokens)."
 
 /* Answers that several verbs have; by their status, or by the name that rows use. */
 static const struct response {
@@ -436,8 +437,8 @@ static const struct response {
       "On a deny list (code weir-denied), refused (with refuse=403), or not permitted to ask (code "
       "forbidden).",
       RULED " Retry-After", "Refusal|Problem" },
-    { "Refused", "Refused by a limit: code weir-limited or weir-banned.", RULED " Retry-After",
-      "Refusal" },
+    { "Refused", "Refused by a limit: code weir-limited or weir-banned" WRONG_TOKENS,
+      RULED " Retry-After", "Refusal|Problem" },
     { "RefusedForNow",
       "Refused whatever was used: the fleet cannot be asked (weir-alone, weir-dry), the table is "
       "full (weir-no-room), or too many limits apply (weir-too-many).",
@@ -445,12 +446,13 @@ static const struct response {
     { "RefusedLater", "Refused, with refuse=503; or as for 503 of a check.", RULED " Retry-After",
       "Refusal" },
     { "Taken", "Taken, or it would be.", "RateLimit RateLimit-Policy", "Decision" },
-    { "TakeRefused", "Refused.", "RateLimit RateLimit-Policy Retry-After", "TakeRefusal" },
+    { "TakeRefused", "Refused" WRONG_TOKENS, "RateLimit RateLimit-Policy Retry-After",
+      "TakeRefusal|Problem" },
     { "Entered", "Allowed.", RULED, "Entered" },
     { "RefusedByLimit",
       "Refused by a limit: code weir-limited or weir-banned; or the key has all of its permits out "
-      "(weir-key-busy), or can never have as many (weir-too-big).",
-      RULED " Retry-After Weir-Allowed Weir-Fallback", "Refusal|GuardRefusal" },
+      "(weir-key-busy), or can never have as many (weir-too-big)" WRONG_TOKENS,
+      RULED " Retry-After Weir-Allowed Weir-Fallback", "Refusal|GuardRefusal|Problem" },
     { "RefusedByGuard", "Refused by a guard, or as for 503 of a check.",
       RULED " Retry-After Weir-Allowed Weir-Fallback", "Refusal|GuardRefusal" },
 };

@@ -478,20 +478,16 @@ bool weir__breaker_is_overrun(const struct weir__breaker_plan *plan, const struc
 }
 
 /* What was before the first of them says nothing.  Those that ended late do not count, unless there
- * are more than can be worked off: a few that hang would make the window short for all.  A few that
- * hang become many if nobody ends them: so those of before the window count only if it has too few
- * calls. */
+ * are more than can be worked off: a few that hang would make the window short for all.  Those that
+ * hang for longer than the window are left out like all that it has forgotten: a few would become
+ * many. */
 static bool hang_reached(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                          const struct weir__hanging *h, weir_time now)
 {
     if (h->calls >= plan->min_calls && h->alone * 2 >= plan->min_calls)
         return true;
     struct weir__counts c = ended_since(plan, b, h->oldest, now);
-    bool few = c.calls + h->recent < plan->min_calls;
-    if (few)
-        c = ended_since(plan, b, h->first, now);
-    int64_t hanging = few ? h->calls : h->recent, calls = c.calls + hanging,
-            slow = hanging + (h->overrun ? c.slow : 0);
+    int64_t calls = c.calls + h->recent, slow = h->recent + (h->overrun ? c.slow : 0);
     return calls >= plan->min_calls && weir__ratio_reached(plan, slow, calls, plan->slow_percent);
 }
 

@@ -116,11 +116,11 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
 
 /* Calls that are in flight for longer than `slow`: they count as slow, and again when they end. */
 struct weir__hanging {
-    int64_t calls;           /* without probes; that began since it closed */
-    int64_t alone;           /* of these, those since whose beginning nothing has moved */
-    int64_t recent;          /* those that have been late for no longer than the window */
-    weir_time first, oldest; /* when the first of all and of the recent began */
-    bool overrun;            /* see weir__breaker_is_overrun */
+    int64_t calls;    /* without probes; that began since it closed */
+    int64_t alone;    /* of these, those since whose beginning nothing has moved */
+    int64_t recent;   /* those that have been late for no longer than the window */
+    weir_time oldest; /* when the first of these began */
+    bool overrun;     /* see weir__breaker_is_overrun */
     uint8_t probes[WEIR__PROBE_MAX + 1]; /* by number */
 };
 struct weir__breaker_move weir__breaker_hang(const struct weir__breaker_plan *plan,

@@ -266,7 +266,6 @@ static void add_late(const struct sweep *s, struct weir__hanging *h, weir_time b
     const struct weir__breaker_plan *plan = &s->plan->breaker;
     int64_t moved = weir__get(&s->guard->record->breaker.moved);
 
-    h->first = h->calls == 0 || began < h->first ? began : h->first;
     h->calls++;
     h->alone += began > moved + ((weir_time)2 << WEIR__PERMIT_GRAIN);
     if (s->now - began - plan->slow > plan->part * WEIR__BREAKER_PARTS)

@@ -51,6 +51,13 @@ static void doubt_breaker(const struct weir__doubting *r, const struct weir__gua
             r, guard->rule.mark,
             "work never becomes slow: its permit is taken back first; write a lease that is "
             "longer than slow");
+    else if (o->breaker.slow > 0 && o->breaker.min_calls == 0 && o->max > 0 &&
+             o->max < filled.min_calls)
+        weir__doubt(
+            r, guard->rule.mark,
+            "the breaker sees no hang: %lld calls can hang at once, and it waits for min_calls, "
+            "which is %d unless written; write min_calls: %lld",
+            (long long)o->max, (int)filled.min_calls, (long long)o->max);
     if (o->breaker.errors > 0 && o->breaker.min_calls == 0 && o->breaker.errors < filled.min_calls)
         weir__doubt(
             r, guard->rule.mark,

@@ -148,9 +148,9 @@ guards:
   - { name: c, concurrency: 16384, breaker: { slow: 60s }, lease: 61s }
   - { name: d, breaker: { slow: 500 } }
   - { name: e, breaker: { errors: 3 } }
-  - { name: f, breaker: { errors: 3, min_calls: 4 } }
+  - { name: f, concurrency: 4, breaker: { errors: 3, slow: 1s, min_calls: 5 } }
   - { name: g, breaker: { errors: 3, calls: 10 } }
-  - { name: h, breaker: { errors: 20, slow: 1s } }
+  - { name: h, concurrency: 8, breaker: { errors: 20, slow: 1s } }
 END
 run rules check guards.yaml
 is "guards that do nothing" "$code $err" "0 guards.yaml:3:5: warning: the key has no effect: \
@@ -163,6 +163,8 @@ guards.yaml:7:5: warning: errors: 3 waits for min_calls, which is 20 unless writ
 min_calls: 3
 guards.yaml:9:5: warning: errors: 3 waits for min_calls, which is 10 unless written; write \
 min_calls: 3
+guards.yaml:10:5: warning: the breaker sees no hang: 8 calls can hang at once, and it waits for \
+min_calls, which is 20 unless written; write min_calls: 8
 guards.yaml: warning: guards and no rules: work that enters and exits is guarded (the nginx module \
 does both, and so do enter and exit at the server); a check or forward auth looks at rules only"
 cat >"$dir/never.yaml" <<'END'

@@ -213,7 +213,8 @@ static void counts_of_calls(void)
 {
     it.work = tell_count;
     for (int i = 0; i < it.rounds / 16; i++) {
-        fresh(&(struct weir_breaker_options){ .errors = 100000, .calls = 1000 });
+        fresh(
+            &(struct weir_breaker_options){ .errors = 100000, .calls = 1000, .slow = WEIR_SECOND });
         run_round(i);
         expect("calls in the ring", look(NOW).calls, i % 2 ? WORKERS * TELLS : 1000);
         if (i % 2)

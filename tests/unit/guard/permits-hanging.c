@@ -297,6 +297,23 @@ TEST(test_G4_a_part_that_hangs_opens_it_only_beyond_the_threshold)
     }
 }
 
+/* Of 500 calls in 50 s 25 hang, and then nobody comes: nothing is left to compare them with. */
+TEST(test_G4_a_few_that_hang_do_not_open_it_in_a_silence)
+{
+    struct weir_permit p;
+
+    for (int calls = 0; calls <= 20; calls += 20) {
+        A_GUARD(g, .max = 100, .breaker = { .slow = S / 2, .calls = calls });
+        for (int i = 0; i < 500; i++) {
+            assert_true(enter_at(g, NOW + i * S / 10, &p));
+            if (i % 20 != 0)
+                assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + i * S / 10));
+        }
+        for (int i = 0; i < 60; i++)
+            assert_int_equal(breaker_at(g, NOW + 50 * S + i * S / 4), WEIR_BREAKER_CLOSED);
+    }
+}
+
 /* One of a hundred takes seconds, and so many come that a window of calls is full in no time. */
 TEST(test_G4_a_window_of_calls_is_not_full_of_late_ones)
 {

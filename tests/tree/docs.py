@@ -29,7 +29,7 @@ NAME = re.compile(r"\bweir_(?!_|thing_verb)[a-z0-9_]+\b")
 CODE = re.compile(r"^```c\n(.*?)^```|`([^`\n]+)`", re.M | re.S)
 FENCED = re.compile(r"^( *)```.*?^\1```", re.M | re.S)
 # Metrics and nginx's directives and variables are named weir_... too.
-OTHERS = ["server/serve/events/metrics.c", "nginx/http.c", "nginx/module.c"]
+OTHERS = ["server/serve/events/metrics.c", "nginx/http.c", "nginx/module.c", "nginx/status.c"]
 
 
 def read(path):

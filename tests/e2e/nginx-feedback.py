@@ -195,6 +195,24 @@ def test_N5_another_upstream_for_a_renewal_hides_nothing(module):
         renews(nginx, backend, [b"", b"", b""])
 
 
+def test_N5_locations_have_guards_of_their_own(module):
+    """And so have their upstreams: what fails behind one of them closes no other."""
+    rules = "version: 1\nguards:\n" + "".join(
+        "  - { name: %s, match: { service: %s }, breaker: { errors: 3, min_calls: 3 } }\n" %
+        (name, name) for name in ("shop", "search"))
+    server = """location / { weir_attribute service search; try_files /index.html =404; }
+                location /shop { weir_attribute service shop;
+                                 proxy_pass http://unix:{folder}/backend; }""" + STATUS
+    with nginx_with(module, rules, HTTP, server) as nginx, Backend(nginx) as backend:
+        for _ in range(3):
+            assert exchange(nginx, backend, FAILURE, "/shop").status == 500
+        assert nginx.get("/shop").status == 503 and not backend.is_asked()
+        assert nginx.statuses(3, "/") == [200] * 3
+        found = {guard["name"]: (guard["breaker"], guard["entered"], guard["failed"])
+                 for guard in json.loads(nginx.get("/status").body)["guards"]}
+        assert found == {"shop": ("open", 3, 3), "search": ("closed", 3, 0)}, found
+
+
 def slice_of(n, body=b"abcd"):
     return (b"HTTP/1.0 206 OK\r\nETag: \"x\"\r\nContent-Length: 4\r\n"
             b"Content-Range: bytes %d-%d/8\r\n\r\n" % (4 * n, 4 * n + 3) + body)

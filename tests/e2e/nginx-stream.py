@@ -165,7 +165,8 @@ def test_N2_by_the_names_of_limit_conn_in_streams(module):
         main = nginx.settings["main"].replace("weir_conn", "limit_conn")
         nginx.configure(main=main.replace("stream {", "weir_compat on; stream {"))
         nginx.reload()
-        assert b"nginx-stream:conns" in nginx.get("/status").body  # so it is Weir that limits
+        zones = json.loads(nginx.get("/status").body)["zones"]  # so it is Weir that limits
+        assert ("conns", "stream-conn") in [(zone["name"], zone["kind"]) for zone in zones], zones
         sessions = [Session(nginx, "two") for _ in range(2)]
         assert all(session.passes(backend) for session in sessions)
         assert not Session(nginx, "two").passes(backend)

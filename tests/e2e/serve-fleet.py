@@ -742,7 +742,8 @@ def test_D3_enters_that_wait_have_a_share_of_the_places(weir):
         with a.resp() as resp:
             for i in range(2100):  # the node may have taken Redis for silent once more
                 words = ("WEIR.ENTER", "ATTRIBUTES", "user", "u%d" % i)
-                until("an enter finds a place", lambda ask=words: resp(*ask)[0] == 1, 60)
+                until("an enter finds a place", lambda ask=words: resp(*ask)[0] == 1, 60,
+                      lambda ask=words: (resp(*ask), a.fleet))
 
 
 if __name__ == "__main__":

@@ -437,6 +437,12 @@ static weir_time next_draw(struct weir__fleet *f, const struct weir__fleet_key *
     return weir__int_most(now, at);
 }
 
+/* Nobody waited, so it gave nothing; an ask that waits would have what it needs. */
+static bool gives_to_waiters(const struct weir__fleet_key *k, const struct weir__fleet_answer *a)
+{
+    return a->drawn.units == 0 && k->draw.waiting == 0 && a->left >= k->draw.need;
+}
+
 /* A busy key draws again by itself, and is closed until that is answered. */
 static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
                        const struct weir__fleet_answer *a, weir_time now)
@@ -455,6 +461,8 @@ static void note_spent(struct weir__fleet *f, struct weir__fleet_key *k,
         k->draw_at = weir__int_most(k->draw_at, weir__fleet_later(now, until_one(k, a, now)));
     k->closed_until =
         cold ? k->draw_at : weir__fleet_later(k->draw_at, f->shards[k->shard].round_trip);
+    if (gives_to_waiters(k, a))
+        k->closed_until = now;
 }
 
 /* An ask that comes again must not find that it was too early; and one for few units is not told
@@ -545,7 +553,7 @@ void weir__fleet_drawn(struct weir__fleet *f, struct weir__fleet_key *k, uint64_
         else if (k->unwanted && k->first == NULL && !f->exact && !is_hot(f, k))
             weir__fleet_pay_back(f, k, just_drawn(k, drawn), now);
     }
-    if (k->spent) {
+    if (k->spent && !gives_to_waiters(k, answer)) {
         note_told(k, answer, now);
         weir__fleet_refuse_all(f, k, now);
         f->ops->close(f->world, k, k->closed_until, k->told_until, now);
@@ -613,6 +621,14 @@ static void pay_back_surplus(struct weir__fleet *f, struct weir__fleet_key *k, w
         weir__fleet_pay_back(f, k, k->seen - enough, now);
 }
 
+/* Units that nobody asks for expire, and would be missing for asks that come when they were told:
+ * of a meter always; of a window, which has them back, while there is too little.  What has passed
+ * alone is charged with a draw. */
+static bool draws_unasked(const struct weir__fleet_key *k, weir_time now)
+{
+    return k->alone || (k->limit->terms.window && !weir__fleet_has_refused(k, now));
+}
+
 static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)
 {
     if (k->drawing) {
@@ -621,8 +637,7 @@ static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time
         return;
     }
     int64_t have = weir__fleet_look(f, k, now);
-    /* While there is too little: not for asks that come when they were told, for all of it. */
-    bool hot = is_hot(f, k) && (k->asked > 0 || !weir__fleet_has_refused(k, now));
+    bool hot = is_hot(f, k) && (k->asked > 0 || draws_unasked(k, now));
     if (weir__fleet_is_alone(f, k, now))
         weir__fleet_probe(f, k, now);
     else if (k->spent && hot && now >= k->draw_at)

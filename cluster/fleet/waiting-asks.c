@@ -97,13 +97,16 @@ void weir__fleet_cancel(struct weir__fleet *f, struct weir__fleet_wait *w, weir_
     w->over = true;
 }
 
-/* When it passes, if nobody else asks: as far as it is known. */
+/* When it passes, if nobody else asks: as far as it is known.  Units in the purse may have expired
+ * by then. */
 static weir_time retry_of(const struct weir__fleet_item *item, weir_time now)
 {
     const struct weir__fleet_key *k = item->key;
     weir_time until = k->spent ? k->told_until : k->large_at;
     weir_time free_in = weir__fleet_free_in(k, item->cost - k->seen, now);
 
+    if (free_in >= k->limit->terms.life)
+        free_in = weir__fleet_free_in(k, item->cost, now);
     return weir__int_most(free_in, weir__int_most(0, until - now));
 }
 

@@ -622,10 +622,11 @@ static void pay_back_surplus(struct weir__fleet *f, struct weir__fleet_key *k, w
 }
 
 /* Units that nobody asks for expire, and would be missing for asks that come when they were told:
- * of a meter always; of a window, which has them back, while there is too little. */
+ * of a meter always; of a window, which has them back, while there is too little.  What has passed
+ * alone is charged with a draw. */
 static bool draws_unasked(const struct weir__fleet_key *k, weir_time now)
 {
-    return k->limit->terms.window && !weir__fleet_has_refused(k, now);
+    return k->alone || (k->limit->terms.window && !weir__fleet_has_refused(k, now));
 }
 
 static void turn_key(struct weir__fleet *f, struct weir__fleet_key *k, weir_time now)

@@ -694,6 +694,29 @@ def test_D6_rules_of_the_fleet_reach_every_server(weir):
                 assert "weir fleet rules set" in answer, answer
 
 
+def test_D6_lists_and_modes_of_the_fleets_rules_hold_on_every_server(weir):
+    text = '''version: 1
+lists: { deny: { ip: [ 192.0.2.9 ] } }
+rules:
+  - { name: one, key: "{ip}", limit: 1/1h, mode: %s }
+'''
+    with Redis() as redis, node(weir, redis) as a, node(weir, redis) as b, \
+            tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        for version, mode in (1, "shadow"), (2, "enforce"):
+            file.truncate(0)
+            file.seek(0)
+            file.write(text % mode)
+            file.flush()
+            subprocess.run([weir, "fleet", "rules", "set", file.name, "--base", str(version - 1),
+                            "--redis", url(redis)], check=True, capture_output=True)
+            for server in [a, b]:
+                until("it is in force", lambda: server.fleet["version"] == version, 60)
+                with server.resp() as client:
+                    assert client("WEIR.CHECK", "ip", "192.0.2.9")[8] == "denied"
+                    passed = [client("WEIR.CHECK", "ip", "192.0.2.1")[0] for _ in range(3)]
+                    assert passed == ([1, 1, 1] if mode == "shadow" else [0, 0, 0]), passed
+
+
 def test_the_password_is_shown_nowhere(weir):
     with Redis() as redis:
         redis.client("CONFIG", "SET", "requirepass", "s3cr3t")

@@ -3,21 +3,23 @@
  *
  * Start.  The limit doubles, a phase at a time, as long as more permits finish more.
  *
- * Demand.  While no permit is free, asks are refused and work ends.  For each end that leaves a
- * full gate as many asks were refused as came in the time of one end, so
+ * Demand.  While no permit is free, asks find none and work ends.  For each end that leaves a full
+ * gate as many asks found none as came in the time of one end, so
  *
- *     refused / ends from full  =  demand / capacity at this limit
+ *     found none / ends from full  =  demand / capacity at this limit
  *
- * whatever the work is like.  Below 1 nobody has to be refused for long: the limit rises while
- * anybody is, and nothing is learnt, because results are then as many as asks, whatever the limit.
- * Around 1 it moves by as many deviations as it is off.  Clearly above 1 permits are scarce.
+ * whatever the work is like, and whether those asks are refused or wait in the guard's queue.
+ * Below 1 nobody has to be refused for long: the limit rises while anybody is, and nothing is
+ * learnt, because results are then as many as asks, whatever the limit.  Around 1 it moves by as
+ * many deviations as it is off.  Clearly above 1 permits are scarce.
  *
  * Workers.  While they are scarce, the limit breathes: now and then a phase is a little lower or
  * higher, and a belief about the number of workers learns from the results (adaptive-belief.h).
  *
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
- * The headroom keeps workers busy between an end and the next ask: 2.5 / ln(demand).
+ * The headroom keeps workers busy between an end and the next ask: 2.5 / ln(demand).  Where a waiter
+ * is there already, none is needed.
  *
  * Time-outs (over 5 % of a phase) take the headroom; where nothing is answered at all, half of the
  * limit, down to a fifth, and it is back three phases after an outage.  Drops: the most that the
@@ -75,7 +77,7 @@ struct state {
     float limit;              /* in force */
     float full[2], turned[2]; /* ends from full, refused; lately and for longer */
     float shed;               /* share of asks that is shed before they come to the gate */
-    float busy;               /* share of asks that is refused */
+    float busy;               /* share of asks that finds no permit */
     float roof;               /* beyond which the backend drops; 0: not known */
     float kept;               /* of the limit, because of silence */
     float hurry;              /* of the headroom, because clients give up */
@@ -87,6 +89,8 @@ struct state {
     uint16_t turn;
     uint16_t healing; /* the limit is rising again after silence */
     uint16_t clean;   /* phases without drops, under the roof */
+    float queued;     /* in the phase: asks that found no permit and wait, or have waited */
+    float ready;      /* share of permits that a waiter takes over at once */
 };
 
 _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
@@ -96,7 +100,9 @@ struct phase {
     double n, rate, took;       /* results, per ns, mean time */
     double out;                 /* permits, on average */
     double lasts;               /* twice the mean time, or the mean of those at work */
-    double refused, lost, late; /* shares; late: of time-outs */
+    double queued;              /* share of admitted work that waited for its permit */
+    double turned;              /* share of asks that found no permit ... */
+    double refused, lost, late; /* ... and were refused, not to wait; late: share of time-outs */
     bool binds;                 /* the limit */
     bool scarce;                /* permits: more comes than can be done */
     bool teaches;               /* how many workers there are: scarce, and most work ends */
@@ -120,8 +126,8 @@ static double pressing(const struct state *s)
 static void watch(struct state *s, const struct weir__sample *sample)
 {
     double asked = (double)(sample->entered + sample->refused), shed = (double)sample->shed;
-    double full = (double)sample->full,
-           turned = weir__least((double)sample->refused, MANY * (full + 1));
+    double full = (double)sample->full, found_none = (double)(sample->refused + sample->queued),
+           turned = weir__between(0, found_none, MANY * (full + 1));
 
     if (asked + shed > 0)
         s->shed += (float)((shed / (asked + shed) - s->shed) * weir__share(asked + shed, 100));
@@ -143,7 +149,8 @@ static void begin(struct state *s, weir_time now, double settle)
     s->settled = now + (weir_time)weir__between(0, settle, SETTLE);
     s->span = 0;
     s->area = s->out = s->good = s->square = 0;
-    s->ended = s->lost = s->dropped = s->over = s->entered = s->refused = s->most = 0;
+    s->ended = s->lost = s->dropped = s->over = s->most = 0;
+    s->entered = s->refused = s->queued = 0;
 }
 
 static void add_times(struct state *s, const struct weir__controller_plan *plan,
@@ -179,6 +186,7 @@ static void add(struct state *s, const struct weir__controller_plan *plan,
     s->most = (float)weir__most(s->most, (double)sample->in_flight_max);
     s->entered += (float)sample->entered;
     s->refused += (float)sample->refused;
+    s->queued += (float)sample->queued;
     add_times(s, plan, sample);
 }
 
@@ -193,7 +201,10 @@ static struct phase sum_up(const struct state *s)
     p.lost = n > 0 ? s->lost / n : 0;
     p.late = n > 0 ? (s->lost - s->dropped) / n : 0;
     p.refused = asked > 0 ? s->refused / asked : 0;
-    p.binds = p.refused > 0.01;
+    p.turned =
+        asked > 0 ? weir__between(0, ((double)s->refused + (double)s->queued) / asked, 1) : 0;
+    p.queued = s->entered > 0 ? weir__between(0, (double)s->queued / (double)s->entered, 1) : 0;
+    p.binds = p.turned > 0.01;
     return p;
 }
 
@@ -334,9 +345,10 @@ static void mind_target(const struct weir__controller_plan *plan, struct state *
 static double headroom(const struct state *s, double w)
 {
     double over = weir__least(weir__ln(demand(s)), -weir__ln(1 - weir__between(0, s->busy, 0.99))),
+           next = weir__most(over, -weir__ln(1 - weir__between(0, s->ready, 0.99))),
            varied = weir__between(1, (1 + s->workers.noise) / 2, 2);
 
-    return weir__between(1, 2.5 * varied / weir__most(over, 0.01), 3 + 3 * weir__root(w));
+    return weir__between(1, 2.5 * varied / weir__most(next, 0.01), 3 + 3 * weir__root(w));
 }
 
 static double breath(struct state *s, const struct phase *p, double limit)
@@ -414,7 +426,8 @@ static void start(const struct weir__controller_plan *plan, struct state *s, wei
 
 static void end_phase(const struct weir__controller_plan *plan, struct state *s, struct phase *p)
 {
-    s->busy += (float)(0.3 * (p->refused - s->busy));
+    s->busy += (float)(0.3 * (p->turned - s->busy));
+    s->ready += (float)(0.3 * (p->queued - s->ready));
     p->scarce = is_scarce(s, p);
     mind_drops(s, p);
     mind_losses(s, p);

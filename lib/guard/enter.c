@@ -274,8 +274,10 @@ static int64_t *counter_of(struct weir__guard_totals *t, enum weir_reason reason
 
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason)
 {
-    if (reason == WEIR_FULL || reason == WEIR_LATE)
+    if (reason == WEIR_FULL || reason == WEIR_LATE) {
         weir__count(&guard->record->window.busy, 1); /* not when it came: it might have got one */
+        weir__count(&guard->record->queued, -1);
+    }
     if (reason != WEIR_CANCELLED)
         weir__count(counter_of(&guard->record->totals, reason), 1);
 }
@@ -376,14 +378,16 @@ static RARELY bool refuse_ask(const struct passage *p, bool in, int64_t limit,
     return in;
 }
 
-static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64_t limit,
-                   struct weir_permit *permit, struct weir_decision *d)
+static bool refuse(struct passage *p, enum weir_reason reason, const struct weir__enter_how *how,
+                   int64_t limit, struct weir_permit *permit, struct weir_decision *d)
 {
     give_probe(p);
     if (reason != WEIR_BUSY)
         weir__guard_count_refused(p->guard, reason);
-    else if (!waits)
+    else if (!how->waits)
         weir__count(&p->record->busy, 1);
+    else if (!how->favoured)
+        weir__count(&p->record->queued, 1); /* once: when its turn comes, it is favoured */
     if (reason == WEIR_KEY_BUSY)
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
@@ -442,13 +446,13 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     enum weir_reason reason = judge(&p, ask, how, limit, &in_flight);
     if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
         if (mode == WEIR_ENFORCE)
-            return refuse(&p, reason, how->waits, limit, permit, d);
+            return refuse(&p, reason, how, limit, permit, d);
         let_through(&p, reason == WEIR_BUSY && !how->waits, &in_flight);
         reason = p.keyed && p.cost > p.key_max ? WEIR_TOO_BIG : reason;
     }
     enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);
     if (__builtin_expect(late != WEIR_GRANTED, 0))
-        return refuse(&p, late, how->waits, limit, permit, d);
+        return refuse(&p, late, how, limit, permit, d);
     weir__in_flight_moment(p.record, plan, -p.cost, p.now);
     in_flight += p.cost;
     note_most(&p.record->window, in_flight);

@@ -138,6 +138,8 @@ struct weir__guard_record {
     /* Refused for lack of permits, of those that do not wait.  Counted here alone, since a refusal
      * should cost little: it belongs to totals.busy as well as to window.busy. */
     int64_t busy;
+    int64_t queued; /* asks that found no permit and wait, less waiters that were refused; since it
+                       was last emptied */
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
     uint64_t events; /* so far */

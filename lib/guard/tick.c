@@ -153,6 +153,7 @@ static void empty_window(struct weir__guard_record *r, struct weir__histogram *t
     s->dropped = empty(&w->results[WEIR_DROPPED]);
     s->full = empty(&w->full);
     s->refused = weir__sum(weir__guard_wanting(r), -(uint64_t)r->learnt.busy);
+    s->queued = empty(&r->queued);
     int64_t sum = empty(&w->sum), least = empty(&w->min);
     s->mean = s->succeeded > 0 ? sum / s->succeeded : 0;
     weir__durations_add(&r->durations, times, sum);

@@ -69,6 +69,31 @@ TEST(test_L12_ends_a_retry_storm)
     assert_at_least(goodput_between(&outcome, 60 * S, 90 * S), 98);
 }
 
+/* A queue in front of it, with and without shedding: what waits there is demand too, and there is
+ * always somebody for a worker that becomes free. */
+TEST(test_L12_finds_the_workers_behind_a_queue)
+{
+    static const char *const queues[] = { "shed: true, concurrency: { queue: 1024 }",
+                                          "concurrency: { queue: 100, wait: 200ms }" };
+
+    for (size_t i = 0; i < 2; i++) {
+        char text[400];
+        int len = snprintf(text, sizeof(text),
+                           "length: 60s\n"
+                           "warmup: 10s\n"
+                           "backend: { workers: 4, work: 20ms, contention: 1%% }\n"
+                           "clients: [{ rate: 2x, timeout: 1s }]\n"
+                           "guard: { target: 250ms, %s }\n",
+                           queues[i]);
+        read_text("queue", text, (size_t)len);
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            run_plan(WEIR_ADAPTIVE, seed);
+            assert_at_least(outcome.goodput, 94);
+            assert_at_most(outcome.p50, 250 * MS);
+        }
+    }
+}
+
 static const char calm[] =
     "length: 60s\n"
     "backend: { workers: 16, work: { shape: lognormal, mean: 20ms, floor: 2ms, spread: 0.5 }, "

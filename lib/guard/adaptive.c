@@ -18,8 +18,8 @@
  *
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
- * The headroom keeps workers busy between an end and the next ask: 2.5 / ln(demand).  Where a waiter
- * is there already, none is needed.
+ * The headroom keeps workers busy between an end and the next ask: 2.5 / ln(demand).  Where a
+ * waiter is there already, none is needed.
  *
  * Time-outs (over 5 % of a phase) take the headroom; where nothing is answered at all, half of the
  * limit, down to a fifth, and it is back three phases after an outage.  Drops: the most that the

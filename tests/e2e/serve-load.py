@@ -501,6 +501,36 @@ def test_S5_who_scrapes_without_end_keeps_nobody_out(weir):
         http.close()
 
 
+def read_lines(client, n):
+    got = b""
+    while got.count(b"\r\n") < n:
+        got += client.recv(MIB)
+    return got
+
+
+def test_a_transaction_takes_turns(weir):
+    """EXEC answers all in one list, in order, whoever comes between."""
+    slow = encode(["WEIR.TAKE", "k", "sliding-window 1000000/1m buckets=60000"])
+    n = 60000 // len(slow + TAKE)
+    kept = (slow + TAKE) * n
+    with Server(weir, threads=1) as server, server.resp() as other, connect(server) as talker:
+        talker.sendall(encode(["MULTI"]) + kept)
+        assert read_lines(talker, 1 + 2 * n) == b"+OK\r\n" + 2 * n * b"+QUEUED\r\n"
+        os.kill(server.pid, signal.SIGSTOP)
+        until("it stands still", lambda: state_of(server.pid)[0] == "T")
+        talker.sendall(encode(["EXEC"]) + encode(["ECHO", "behind it"]))
+        other.raw(encode(["CL.THROTTLE", "turn", 999999, 1000000, 1000, 0]))
+        os.kill(server.pid, signal.SIGCONT)
+        limit, left = other.read()[1:3]
+        assert limit - left < n, limit - left
+        until("all is answered", lambda: taken(other) == n)
+        got = read_lines(talker, 1 + n * (7 + 6) + 2)
+        assert got.startswith(b"*%d\r\n" % (2 * n)) and got.endswith(b"\r\nbehind it\r\n"), got
+        talker.sendall(encode(["MULTI"]) + 20 * encode(["COMMAND"]) + encode(["EXEC"]))
+        talker.shutdown(socket.SHUT_WR)
+        assert b"*20\r\n" in read_all(talker)
+
+
 def test_between_two_turns_of_one_all_others_come(weir):
     """What it is answered is written in one go, and libuv tells of up to nine such writes before it
     looks at other sockets.  At least one of another's asks comes in time for the next look."""

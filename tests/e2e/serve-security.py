@@ -161,6 +161,19 @@ def test_S1_a_transaction_keeps_no_rights(weir):
         assert answers[0] == "OK" and denied(answers[1]) == "NOPERM", answers
 
 
+def test_S1_a_transaction_that_ends_the_connection_is_answered_whole(weir):
+    with Server(weir, env=BOTH) as server, server.resp() as client:
+        client("AUTH", ADMIN)
+        client("MULTI")
+        for _ in range(20):
+            client("AUTH", "wrong")
+        client("CL.THROTTLE", "k", 4, 1, 1)
+        answers = client("EXEC")
+        assert len(answers) == 21 and answers[0].startswith("WRONGPASS"), answers
+        assert "not run" in answers[20], answers
+        assert is_closed(client.socket)
+
+
 def test_S1_an_admin_token_alone_leaves_asking_open(weir):
     """On the loopback: applications on the host may ask, and only the token's holder may change
     anything."""

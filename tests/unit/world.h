@@ -252,12 +252,13 @@ static inline size_t feed_bytes(struct world *w, char *bytes, size_t len)
     size_t used = 0;
 
     while (used < len && !w->conn.ending) {
-        size_t n = w->conn.protocol->feed(&w->conn, bytes + used, len - used);
+        size_t answered = w->answer.len,
+               n = w->conn.protocol->feed(&w->conn, bytes + used, len - used);
         world_must(n <= len - used, "more was used than was there");
         world_gather(w);
         world_work(w);
         world_wait(w);
-        if (n == 0)
+        if (n == 0 && w->answer.len == answered) /* EXEC answers a part in each turn */
             break;
         used += n;
     }

@@ -1,4 +1,8 @@
-/* resp-multi.c -- MULTI, EXEC, DISCARD: commands that are kept and run together. */
+/* resp-multi.c -- MULTI, EXEC, DISCARD: commands that are kept and run together.
+ *
+ * EXEC has its turns like all else.  Until all is done it stays the next command, and nothing else
+ * of its connection comes between; other clients' commands may.
+ */
 #include "server/serve/resp/resp.h"
 
 #define QUEUE_MAX (64 * 1024) /* bytes of commands between MULTI and EXEC */
@@ -64,8 +68,8 @@ void weir__resp_multi(struct weir__resp_call *call)
 
 static void end_multi(struct weir__resp_session *s)
 {
-    s->multi = s->multi_failed = false;
-    s->queued = 0;
+    s->multi = s->multi_failed = s->executing = false;
+    s->queued = s->executed = 0;
     weir__buffer_free(&s->queue);
 }
 
@@ -81,37 +85,36 @@ void weir__resp_discard(struct weir__resp_call *call)
     weir__reply_simple(call->conn, "OK");
 }
 
-/* All answers go out in one piece, which a few bytes of COMMAND could make very large. */
-static bool is_too_much(const struct weir__conn *conn, size_t begin)
+static void run_kept(struct weir__resp_call *call)
 {
-    return conn->loop->out.len - begin > (size_t)conn->loop->server->settings->output_max;
+    if (!call->conn->ending) {
+        weir__resp_run(call);
+        return;
+    }
+    weir__resp_flush(call->conn);
+    weir__reply_error(call->conn, "ERR not run: this connection ends");
 }
 
-/* Answers the kept commands, one after the other; clients on other threads may come between. */
-static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue, size_t n)
+/* Answers the kept commands, one after the other, as far as the turn goes.  True: all of them. */
+static bool run_queue(struct weir__conn *conn, struct weir__resp_session *s)
 {
     struct weir__text args[WEIR__RESP_ARGS];
-    const struct weir__resp_limits limits = { WEIR__RESP_ARGS, queue->len };
+    const struct weir__resp_limits limits = { WEIR__RESP_ARGS, s->queue.len };
     struct weir__resp_call call = { .conn = conn, .args = args };
-    size_t at = 0, begin = conn->loop->out.len;
     const char *what;
+    ptrdiff_t used = 1;
+    bool over = false;
 
-    weir__reply_header(conn, '*', (int64_t)n);
-    while (at < queue->len && !is_too_much(conn, begin)) {
-        ptrdiff_t used =
-            weir__resp_command(queue->bytes + at, queue->len - at, &limits, args, &call.n, &what);
-        if (used <= 0)
-            break;
-        at += (size_t)used;
-        if (call.n)
-            weir__resp_run(&call);
+    while (s->executed < s->queue.len && used > 0 && !over) {
+        used = weir__resp_command(s->queue.bytes + s->executed, s->queue.len - s->executed, &limits,
+                                  args, &call.n, &what);
+        if (used > 0 && call.n)
+            run_kept(&call);
+        s->executed += used > 0 ? (size_t)used : 0;
+        over = !conn->ending && weir__turn_is_over(conn);
     }
     weir__resp_flush(conn);
-    if (is_too_much(conn, begin)) {
-        conn->loop->out.len = begin;
-        weir__reply_error(conn, "ERR the answers are larger than output-max; only the beginning of "
-                                "the transaction was run");
-    }
+    return used <= 0 || s->executed == s->queue.len;
 }
 
 void weir__resp_exec(struct weir__resp_call *call)
@@ -128,14 +131,12 @@ void weir__resp_exec(struct weir__resp_call *call)
                           "EXECABORT nothing was run: a command since MULTI was refused");
         return;
     }
-    struct weir__buffer queue = s->queue;
-    size_t n = s->queued;
-    s->queue = (struct weir__buffer){ 0 };
-    end_multi(s);
+    if (!s->executing)
+        weir__reply_header(call->conn, '*', (int64_t)s->queued);
     s->executing = true;
-    run_queue(call->conn, &queue, n);
-    s->executing = false;
-    weir__buffer_free(&queue);
+    call->put_off = !run_queue(call->conn, s);
+    if (!call->put_off)
+        end_multi(s);
 }
 
 void weir__resp_watch(struct weir__resp_call *call)

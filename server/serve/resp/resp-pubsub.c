@@ -143,6 +143,10 @@ void weir__resp_wake(struct weir__conn *conn)
     enum weir__event_kind kind;
     uint64_t lost;
 
+    const struct weir__resp_session *s = conn->session;
+
+    if (s && s->executing) /* not into EXEC's list */
+        return;
     while (conn->subscribed && conn->role == WEIR__ROLE_ADMIN && !conn->closed &&
            weir__events_next(conn->loop->server->events, &conn->heard, &kind, &json, &lost)) {
         if (!json.failed)

@@ -129,12 +129,22 @@ static inline bool is_throttle(const struct weir__resp_call *call)
            call->conn->role >= WEIR__ROLE_CHECK && !call->conn->session;
 }
 
+/* EXEC goes on, whatever the connection may do since. */
+static bool is_executing(const struct weir__conn *conn)
+{
+    const struct weir__resp_session *s = conn->session;
+
+    return s && s->executing;
+}
+
 static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
 {
     struct weir__conn *conn = call->conn;
 
     if (is_throttle(call)) {
         weir__resp_throttle(call);
+    } else if (is_executing(conn)) {
+        weir__resp_exec(call);
     } else if (is_http(call)) {
         if (!weir__resp_clear_way(call))
             return;

@@ -26,8 +26,8 @@ struct weir__resp_session {
     } channels[WEIR__CHANNELS_MAX];
     size_t n_channels;
     bool multi, multi_failed;
-    bool executing; /* what was kept: nothing can wait */
-    size_t queued;
+    bool executing;            /* what was kept, and in several turns perhaps: nothing can wait */
+    size_t queued, executed;   /* commands; bytes of the queue that are done with */
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
 };
 struct weir__resp_session *

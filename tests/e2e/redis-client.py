@@ -115,11 +115,15 @@ def test_D1_take_peek_give(program):
 
 
 def test_status_says_what_decides_for_this_user(program):
-    """Whatever else the user may ask."""
-    cases = (("+weir.take +weir.peek +weir.give", "module"), ("+@all", "module"),
-             ("+@all -weir.take", "scripts"), ("+get", "nothing"))
+    """Whatever else the user may ask: scripts decide if it may call what they call."""
+    enough = "+evalsha +eval +get +set +setrange +exists +del +time"
+    cases = [(enough, "scripts"), ("+get", "nothing")]
+    cases += [(enough.replace("+" + word, "-" + word), "nothing")
+              for word in ("evalsha", "eval", "get", "set", "setrange", "exists", "time")]
+    of_module = [("+weir.take +weir.peek +weir.give", "module"), ("+@all", "module"),
+                 ("+@all -weir.take", "scripts")]
     with Redis(MODULE) as r:
-        for rights, decides in cases if MODULE else [("+eval", "scripts"), ("+get", "nothing")]:
+        for rights, decides in cases + (of_module if MODULE else []):
             r.ok("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~weir:*", "+ping",
                  *rights.split())
             said, code = weir("redis", "status", "-n", "1", "--json", url(r, "ann:pw@"))

@@ -11,9 +11,9 @@ static bool is_repeatable(const struct weir__account_call *call)
            (call->script == &weir__account_scripts[WEIR__SCRIPT_READ] && call->n_command == 0);
 }
 
-static bool is_look(const struct weir__carry *c)
+static bool is_at(const struct weir__carry *c, enum weir__script script)
 {
-    return c->call.script == &weir__account_scripts[WEIR__SCRIPT_READ];
+    return c->call.script == &weir__account_scripts[script];
 }
 
 static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_answer *answer);
@@ -31,7 +31,7 @@ static void send_next(struct weir__carry *c, weir_time now)
                                        .n_module = call->n_command,
                                        .slot = c->slot,
                                        .deadline = c->deadline,
-                                       .losses = is_look(c) ? c->losses : 0,
+                                       .losses = is_at(c, WEIR__SCRIPT_READ) ? c->losses : 0,
                                        .repeatable = is_repeatable(call),
                                        .done = take_reply,
                                        .context = c };
@@ -55,9 +55,8 @@ static void deny(struct weir__carry *c, bool unknown, const char *why)
 /* Nothing is written yet. */
 static void go_on(struct weir__carry *c, weir_time now)
 {
-    c->losses += is_look(c);
     if (now >= c->deadline)
-        give_up(c, false, WEIR__REDIS_OUTRUN);
+        give_up(c, false, c->losses > 0 ? WEIR__REDIS_OUTRUN : "Redis did not answer in time");
     else
         send_next(c, now);
 }
@@ -66,7 +65,7 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
 {
     struct weir__carry *c = ask->context;
     struct weir_error error;
-    bool reads = is_look(c);
+    bool reads = is_at(c, WEIR__SCRIPT_READ), writes = is_at(c, WEIR__SCRIPT_SWAP);
     int code;
 
     error.text[0] = '\0';
@@ -78,6 +77,7 @@ static void take_reply(struct weir__redis_ask *ask, const struct weir__redis_ans
     }
     code = answer->by_module ? weir__account_command_reply(&c->call, answer->reply, &error)
                              : weir__account_reply(&c->call, answer->reply, &error);
+    c->losses += writes && code == WEIR__ACCOUNT_AGAIN;
     if (code == WEIR__ACCOUNT_AGAIN)
         go_on(c, weir__redis_client_now(c->client));
     else if (code == WEIR_OK)

@@ -261,14 +261,14 @@ def test_D1_status_asks_what_is_not_known(program):
 
 def test_D1_status_of_a_server_that_stops(program):
     """Whatever it is asked then: it does not answer, and it is not asked on."""
-    for last in (b"INFO", b"WEIR.TAKE", b"COMMAND", b"EVAL", b"TIME", b"PING"):
+    for last in (b"INFO", b"WEIR.TAKE", b"COMMAND", b"EVALSHA", b"EVAL", b"TIME", b"PING"):
         pings, stopped = itertools.count(), []
 
         def answer(words, last=last, stopped=stopped):
             if words[0] == last and (last != b"PING" or next(pings) == 3) or stopped:
                 stopped.append(words[0])
                 return []
-            return b"-ERR unknown command\r\n"
+            return b"-NOSCRIPT\r\n" if words[0] == b"EVALSHA" else b"-ERR unknown command\r\n"
 
         with Fake(answer) as fake:
             for timeout in ("300ms", "3s", "30s"):  # on a busy machine it gives up before the stop

@@ -115,11 +115,15 @@ def test_D1_take_peek_give(program):
 
 
 def test_status_says_what_decides_for_this_user(program):
-    """Whatever else the user may ask."""
-    cases = (("+weir.take +weir.peek +weir.give", "module"), ("+@all", "module"),
-             ("+@all -weir.take", "scripts"), ("+get", "nothing"))
+    """Whatever else the user may ask: scripts decide if it may call what they call."""
+    enough = "+evalsha +eval +get +set +setrange +exists +del +time"
+    cases = [(enough, "scripts"), ("+get", "nothing")]
+    cases += [(enough.replace("+" + word, "-" + word), "nothing")
+              for word in ("evalsha", "eval", "get", "set", "setrange", "exists", "time")]
+    of_module = [("+weir.take +weir.peek +weir.give", "module"), ("+@all", "module"),
+                 ("+@all -weir.take", "scripts")]
     with Redis(MODULE) as r:
-        for rights, decides in cases if MODULE else [("+eval", "scripts"), ("+get", "nothing")]:
+        for rights, decides in cases + (of_module if MODULE else []):
             r.ok("ACL", "SETUSER", "ann", "reset", "on", ">pw", "~weir:*", "+ping",
                  *rights.split())
             said, code = weir("redis", "status", "-n", "1", "--json", url(r, "ann:pw@"))
@@ -240,13 +244,14 @@ LIMIT = "gcra 1/1h burst 100000"  # 16 keys are not used up
 
 def test_D1_a_repeat_is_charged_once(program):
     """Connections are killed between send and answer; asks without an answer are repeated under
-    their ids.  What was granted is what was charged, to the unit."""
-    with Redis() as r:
-        with Load(program, url(r), 600, limit=LIMIT, ids=True) as result:
-            kill_connections(r, 500 if LONG else 100, 0.004)
-            result.end()
-        assert result.granted > 50 and result.unknown + result.undone == 0, result.tally
-        assert used(url(r), LIMIT) == result.granted, (used(url(r), LIMIT), result.tally)
+    their ids.  What was granted is what was charged, to the unit, also where callers decide."""
+    for limit in (LIMIT, "sliding-window 1000/1h buckets=300"):
+        with Redis() as r:
+            with Load(program, url(r), 600, limit=limit, ids=True) as result:
+                kill_connections(r, 500 if LONG else 100, 0.004)
+                result.end()
+            assert result.granted > 50 and result.unknown + result.undone == 0, result.tally
+            assert used(url(r), limit) == result.granted, (used(url(r), limit), result.tally)
     with Redis() as r:  # and through a network that is slow and torn
         with Proxy(r.port, torn=0.005) as proxy:
             there = "redis://127.0.0.1:%d" % proxy.port

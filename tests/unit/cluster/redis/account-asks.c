@@ -224,6 +224,21 @@ TEST(test_D1_a_write_that_others_outrun)
     weir__carry_free(&c.carry);
 }
 
+/* Nobody else is there: what was read came when it was too late to write. */
+TEST(test_D1_a_look_that_comes_late)
+{
+    OWN(world) *w = single_world();
+    struct carried c;
+
+    carry(w, &c, WEIR__ACCOUNT_TAKE, "smooth 5/s", "");
+    assert_non_null(strstr(sent(w), "EVALSHA"));
+    w->now += w->timeout;
+    tell(w, "h:1", "*2\r\n:1000000\r\n$-1\r\n*1\r\n*-1\r\n");
+    assert_int_equal(c.outcome, IS_UNDONE);
+    assert_string_equal(c.why, "Redis did not answer in time");
+    weir__carry_free(&c.carry);
+}
+
 TEST(test_D1_asks_that_make_no_sense_are_undone)
 {
     OWN(world) *w = single_world();

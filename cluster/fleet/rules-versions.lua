@@ -11,7 +11,8 @@
 --   ARGV     put   BASE EDIT AUTHOR NOTE STAGE ORIGIN TEXT BASE-EDIT   -> {1, version}
 --                  only if BASE is the newest (0: there is none) and was made by BASE-EDIT ('': by
 --                  any); else {0, newest}.  A text that its nodes have already, and that is no
---                  older one which comes back (ORIGIN 0), changes nothing: {1, newest}
+--                  older one which comes back (ORIGIN 0), changes nothing: {1, newest}; but a
+--                  stage that has refused it tries it again
 --            all   BASE         the newest is for all nodes   -> {1, newest, its stage if that has
 --                               not told that it runs it}; {0, newest}; {2, newest}: its stage has
 --                               refused it
@@ -84,6 +85,12 @@ local function put(edit, author, note, staged, origin, text)
   publish(before)
 end
 
+-- The version that the stage runs, and the one it has refused; nil: it has not told.
+local function report_of_stage()
+  local report = split(redis.call('HGET', reports, stage) or '')
+  return tonumber(report[2]), tonumber(report[3])
+end
+
 if verb == 'put' then
   local known = redis.call('HGET', doc, 'e' .. ARGV[3])
   if known then
@@ -92,7 +99,8 @@ if verb == 'put' then
   if tonumber(ARGV[2]) ~= newest or (ARGV[9] ~= '' and ARGV[9] ~= about(newest)[2]) then
     return {0, newest}
   end
-  if newest > 0 and ARGV[7] == '0' and (all == newest or ARGV[6] == stage)
+  local _, refused = report_of_stage()
+  if newest > 0 and ARGV[7] == '0' and (all == newest or ARGV[6] == stage and refused ~= newest)
       and redis.call('HGET', doc, 't' .. newest) == ARGV[8] then
     return {1, newest}
   end
@@ -104,11 +112,11 @@ elseif verb == 'all' then
   end
   local untried = ''
   if all ~= newest then
-    local report = split(redis.call('HGET', reports, stage) or '')
-    if tonumber(report[3]) == newest then
+    local runs, refused = report_of_stage()
+    if refused == newest then
       return {2, newest}
     end
-    untried = tonumber(report[2]) == newest and '' or stage
+    untried = runs == newest and '' or stage
     local before = all
     stage, all = '', newest
     publish(before)

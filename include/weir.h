@@ -204,7 +204,7 @@ struct weir_decision {
     uint8_t reason;    /* enum weir_reason */
     uint16_t item;     /* weir_take_all: the item that refused, or the tightest if allowed */
     int64_t limit;     /* the most units that can pass or wait at once, after a rest */
-    int64_t remaining; /* units that could be taken right now */
+    int64_t remaining; /* units that could be taken after this */
     weir_time wait;    /* granted: use it after this time (0 unless wait_max allowed more) */
     weir_time retry;   /* refused: the same ask passes after this time if nobody else asks */
     weir_time reset;   /* until the key is as good as fresh */
@@ -334,7 +334,7 @@ WEIR_API bool weir_limiter_next(const struct weir_table *table, int64_t *at,
  * With wait_max > 0 a grant may lie in the future: use it decision.wait later. */
 WEIR_API bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
                         struct weir_decision *decision);
-/* Like weir_take, but takes nothing. */
+/* Answers as weir_take would, and takes nothing; with a cost of 0 `remaining` is what is left. */
 WEIR_API bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
                         struct weir_decision *decision);
 /* Gives back ask->cost units that were taken just before, unless time has given them back. */
@@ -494,7 +494,7 @@ WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard
 WEIR_API void weir_guard_release(struct weir_guard *guard);
 WEIR_API void weir_guard_drop(struct weir_guard *guard);
 
-/* All zeros: none.  It may be copied; any thread or process with the guard may return it, once. */
+/* `word` 0: none.  It may be copied; any thread or process with the guard may return it, once. */
 struct weir_permit {
     uint64_t word;
     uint32_t seat;
@@ -507,7 +507,7 @@ WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask,
 /* The same, and the key may have at most `max` permits out, if `max_per_key` allows that many. */
 WEIR_API bool weir_enter_within(struct weir_guard *guard, const struct weir_ask *ask, int64_t max,
                                 struct weir_permit *permit, struct weir_decision *decision);
-/* Returns the permit and zeroes it.  False: it was zeros, or its lease was over. */
+/* Returns the permit: then it is none.  False: it was none, or its lease was over. */
 WEIR_API bool weir_exit(struct weir_guard *guard, struct weir_permit *permit,
                         enum weir_outcome outcome, weir_time now);
 /* The same for work that took another time than from enter to exit. */

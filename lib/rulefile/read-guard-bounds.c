@@ -122,11 +122,11 @@ static void read_waits(struct weir__reader *r, const struct weir__node *node,
     g->selective = true;
 }
 
-/* Defaults.  With `shed` only those wait that fit, unless it is written who does: if everybody
- * waited, nobody would be shed. */
+/* Defaults.  With `shed` only those wait that fit, unless it is written who does (not only how
+ * long): if everybody waited, nobody would be shed. */
 void weir__fill_queue(struct weir__guard_draft *g)
 {
-    if (g->options.shed && g->wait == 0)
+    if (g->options.shed && !g->selective)
         g->selective = g->by_fit = true;
     if (g->selective && !g->ordered)
         g->order = WEIR_PRIORITY;

@@ -151,8 +151,7 @@ static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
         weir__rules_words_value(to, g->by_key.key, strlen(g->by_key.key));
         any = true;
     }
-    if (!g->by_fit) /* else it is `shed`'s default */
-        put_rows(to, &weir__queue_rows, g, &any);
+    put_rows(to, &weir__queue_rows, g, &any);
     if (g->selective && !g->by_fit)
         put_waiters(to, g);
     for (size_t i = 0; i < g->n_classes; i++)

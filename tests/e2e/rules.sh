@@ -532,7 +532,7 @@ guards:
     user: "{account}"
     shed: true
 END
-answers 1 'guard search (requests with uri /search or /find)
+answers 1 "guard search (requests with uri /search or /find)
     mode enforce -> off: is not looked at any more
     match uri also /find: the guard is for more requests
     concurrency max 64 -> max 128, weights gold 3 free 1: permits that are out stay out
@@ -540,11 +540,22 @@ answers 1 'guard search (requests with uri /search or /find)
     lease none -> 30s
     class none -> {plan|free}
 guard new (every request)
-    added: adaptive percentile, p99 250ms; shed true; system cpu 85%, mean_time 1s; user {account}
+    added: concurrency queue 1024, wait 1s, order priority; adaptive percentile, p99 250ms; \
+shed true; system cpu 85%, mean_time 1s; user {account}
 guard gone (every request)
-    removed: concurrency max 5, queue 10, wait 1s, mode shadow' \
+    removed: concurrency max 5, queue 10, wait 1s, mode shadow" \
     rules diff old-guards.yaml new-guards.yaml
 answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
+
+# a queue that sheds is compared too, its defaults among the rest
+cat >short-queue.yaml <<'END'
+version: 1
+guards: [{ name: shop, shed: true, concurrency: { max: 5, queue: 20 } }]
+END
+sed 's/queue: 20/queue: 1024, order: fifo/' short-queue.yaml >long-queue.yaml
+answers 1 "guard shop (every request)
+    concurrency max 5, queue 20, wait 1s, order priority -> max 5, queue 1024, wait 1s: permits \
+that are out stay out" rules diff short-queue.yaml long-queue.yaml
 
 # limits are paired as the engine finds them again: by algorithm and period, then by place
 cat >one-limit.yaml <<'END'

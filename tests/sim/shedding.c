@@ -110,6 +110,18 @@ TEST(test_G7_by_default_priorities_that_fit_wait)
     }
 }
 
+/* As many do when it is written how long, were it the default. */
+TEST(test_G7_with_a_wait_that_is_written_priorities_that_fit_wait)
+{
+    static const int permits[] = { 1, 4, 8 };
+
+    for (size_t i = 0; i < 3; i++) {
+        check_trial(permits[i], "10x", "queue: 128, wait: 1s", 94);
+        assert_at_least(served(1), 95);
+    }
+    check_trial(4, "10x", "queue: 128, wait: 200ms", 94);
+}
+
 /* Below the capacity everybody fits, and around it the important find a place in the queue. */
 TEST(test_G7_by_default_nobody_is_refused_below_the_capacity)
 {

@@ -304,9 +304,13 @@ TEST(test_G7_with_shed_those_wait_that_fit)
     assert_int_equal(wait_of(d, 7, 0, false), 0);
 }
 
-TEST(test_G7_a_wait_that_is_written_is_for_all)
+/* How long and who are two things: a bound for the wait does not let the least important wait. */
+TEST(test_G7_with_shed_a_wait_says_how_long_and_not_who)
 {
     OWN(weir__draft) *d = read_guard("shed: true\n    concurrency: { max: 2, wait: 200ms }");
-    assert_fields(d->guards[0], (queue, 1024), (order, WEIR_FIFO));
-    assert_int_equal(wait_of(d, -8, 0, false), 200 * WEIR_MILLISECOND);
+    assert_fields(d->guards[0], (queue, 1024), (order, WEIR_PRIORITY));
+    assert_int_equal(wait_of(d, -8, 0, true), 200 * WEIR_MILLISECOND);
+    assert_int_equal(wait_of(d, 7, 0, false), 0);
+    OWN(weir__draft) *all = read_guard("shed: true\n    concurrency: { wait: { -8: 200ms } }");
+    assert_int_equal(wait_of(all, -8, 0, false), 200 * WEIR_MILLISECOND);
 }

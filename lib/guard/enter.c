@@ -386,8 +386,8 @@ static bool refuse(struct passage *p, enum weir_reason reason, const struct weir
         weir__guard_count_refused(p->guard, reason);
     else if (!how->waits)
         weir__count(&p->record->busy, 1);
-    else if (!how->favoured)
-        weir__count(&p->record->queued, 1); /* once: when its turn comes, it is favoured */
+    else if (!how->again)
+        weir__count(&p->record->queued, 1);
     if (reason == WEIR_KEY_BUSY)
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
@@ -397,9 +397,12 @@ static bool refuse(struct passage *p, enum weir_reason reason, const struct weir
 }
 
 /* In shadow a refused ask is let in, and counted. */
-static RARELY void let_through(struct passage *p, bool wanting, int64_t *in_flight)
+static RARELY void let_through(struct passage *p, bool busy, const struct weir__enter_how *how,
+                               int64_t *in_flight)
 {
-    if (wanting)
+    if (busy && how->waits)
+        weir__count(&p->record->queued, !how->again);
+    else if (busy)
         weir__count(&p->record->window.busy, 1);
     give_probe(p);
     p->probe = 0;
@@ -447,7 +450,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
         if (mode == WEIR_ENFORCE)
             return refuse(&p, reason, how, limit, permit, d);
-        let_through(&p, reason == WEIR_BUSY && !how->waits, &in_flight);
+        let_through(&p, reason == WEIR_BUSY, how, &in_flight);
         reason = p.keyed && p.cost > p.key_max ? WEIR_TOO_BIG : reason;
     }
     enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);

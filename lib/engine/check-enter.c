@@ -131,7 +131,8 @@ static bool pass_guard(struct weir__admission *admission, const struct weir__act
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
     struct weir__enter_how how = { .leased = admission->leased,
-                                   .favoured = admission->favoured,
+                                   .favoured = admission->again || admission->listed,
+                                   .again = admission->again,
                                    .key = key };
     struct weir_permit permit;
     struct weir_decision d;
@@ -221,7 +222,7 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
         if (admission->listed)
             ask.priority = WEIR_PRIORITY_MAX;
         const struct weir_guard *guard = active->stations[admission->guards[i]].guard;
-        admission->favoured = was_asked(admission, guard) || admission->listed;
+        admission->again = was_asked(admission, guard);
         if (!pass_guard(admission, active, admission->guards[i], &ask, &key, ruling)) {
             if ((ruling->decision.reason == WEIR_KEY_BUSY || admission->key_id != 0) &&
                 admission->key != NULL)

@@ -166,7 +166,7 @@ struct weir__admission {
     /* its own */
     const struct weir *weir;
     bool listed;   /* by an allow list: never shed, and of the highest priority */
-    bool favoured; /* not shed by this guard */
+    bool again;    /* this guard has asked it before if it is shed */
     bool cut;      /* there was no room for all guards */
     uint32_t over; /* the first guard that enforces and had no room, + 1; 0: none */
     size_t n;

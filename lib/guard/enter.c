@@ -75,15 +75,14 @@ static weir_time key_free_in(const struct passage *p)
     return mean == 0 ? UNKNOWN_RETRY : each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
 
-/* A look, so that a refusal changes nothing; take_seat decides.  limit: of permits out, for it. */
-static inline bool pass_key(struct passage *p, int64_t limit)
+/* A look, so that a refusal changes nothing; take_seat decides. */
+static inline bool pass_key(struct passage *p)
 {
     int64_t out = weir__held_count(&p->guard->held, p->home, &p->slot);
 
     if (out + p->cost <= p->key_max)
         return true;
-    int64_t key_left = p->key_max - out, all_left = limit - weir__get(&p->record->in_flight);
-    p->left = key_left < all_left ? key_left : all_left;
+    p->left = p->key_max - out;
     p->retry = key_free_in(p);
     return false;
 }
@@ -193,6 +192,19 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
     return !weir__shed_pass(&p->record->shed, user_class, rank);
 }
 
+/* The guard itself may have less than the key: limit, and not what is kept for others. */
+static RARELY void refuse_key(struct passage *p, const struct weir_ask *ask, int64_t limit,
+                              bool sheds)
+{
+    int64_t all_left = limit - weir__get(&p->record->in_flight);
+
+    if (sheds)
+        all_left -=
+            weir__shed_spare(&p->record->shed, weir__guard_class(p->plan, ask),
+                             weir__shed_rank(ask->key, ask->priority, p->now, p->plan->salt));
+    p->left = p->left < all_left ? p->left : all_left;
+}
+
 /* While some can wait nothing is spared for them: see shed.c. */
 static RARELY void note_waiter(const struct passage *p)
 {
@@ -213,12 +225,15 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
     }
     if (!pass_breaker(p))
         return WEIR_OPEN;
-    if (p->plan->sheds && !how->favoured && is_shed(p, ask, &spare)) {
+    bool sheds = p->plan->sheds && !how->favoured;
+    if (p->keyed && !pass_key(p)) { /* before shedding: it wants no permit that others could have */
+        refuse_key(p, ask, how->behind ? 0 : limit, sheds);
+        return WEIR_KEY_BUSY;
+    }
+    if (sheds && is_shed(p, ask, &spare)) {
         p->retry = WEIR_SECOND;
         return WEIR_SHED;
     }
-    if (p->keyed && !pass_key(p, how->behind ? 0 : limit - spare))
-        return WEIR_KEY_BUSY;
     if (__builtin_expect(how->waits, 0))
         note_waiter(p);
     if (p->plan->controller.rate && !pass_pace(p)) {
@@ -386,8 +401,8 @@ static bool refuse(struct passage *p, enum weir_reason reason, const struct weir
         weir__guard_count_refused(p->guard, reason);
     else if (!how->waits)
         weir__count(&p->record->busy, 1);
-    else if (!how->favoured)
-        weir__count(&p->record->queued, 1); /* once: when its turn comes, it is favoured */
+    else if (!how->again)
+        weir__count(&p->record->queued, 1);
     if (reason == WEIR_KEY_BUSY)
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
@@ -397,9 +412,12 @@ static bool refuse(struct passage *p, enum weir_reason reason, const struct weir
 }
 
 /* In shadow a refused ask is let in, and counted. */
-static RARELY void let_through(struct passage *p, bool wanting, int64_t *in_flight)
+static RARELY void let_through(struct passage *p, bool busy, const struct weir__enter_how *how,
+                               int64_t *in_flight)
 {
-    if (wanting)
+    if (busy && how->waits)
+        weir__count(&p->record->queued, !how->again);
+    else if (busy)
         weir__count(&p->record->window.busy, 1);
     give_probe(p);
     p->probe = 0;
@@ -447,7 +465,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
         if (mode == WEIR_ENFORCE)
             return refuse(&p, reason, how, limit, permit, d);
-        let_through(&p, reason == WEIR_BUSY && !how->waits, &in_flight);
+        let_through(&p, reason == WEIR_BUSY, how, &in_flight);
         reason = p.keyed && p.cost > p.key_max ? WEIR_TOO_BIG : reason;
     }
     enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);

@@ -269,6 +269,7 @@ struct weir__enter_how {
     enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
     bool leased;         /* belongs to no process: only time takes it back */
     bool favoured;       /* never shed */
+    bool again;          /* it has come before, and was counted if it found no permit */
     bool waits;  /* waits if there is no permit: not counted as refused, no reason to shed */
     bool behind; /* others wait before it: no permit for it */
     const struct weir_key *key; /* for max_per_key; NULL: the ask's */

@@ -40,7 +40,7 @@ struct sleeper {
 struct turns {
     struct weir_guard *guard;
     weir_time now;
-    bool favoured;                  /* they passed shedding when they came */
+    bool again;                     /* they passed shedding when they came */
     struct weir_decision *decision; /* of the newcomer; NULL: each has its own */
     const bool *behind;             /* likewise: others are before it; NULL: none are */
 };
@@ -58,7 +58,8 @@ static void wake(struct weir_waiter *waiter, enum weir_reason reason)
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const struct turns *t = context;
-    struct weir__enter_how how = { .favoured = t->favoured,
+    struct weir__enter_how how = { .favoured = t->again,
+                                   .again = t->again,
                                    .waits = weir__own(waiter)->ask.wait_max > 0,
                                    .behind = t->behind && *t->behind };
     struct weir_decision d;
@@ -85,7 +86,7 @@ static bool count_late(struct weir_guard *guard, enum weir_reason reason)
 static struct weir_waiter *offer_turns(struct weir_guard *guard, struct weir_queue *queue,
                                        weir_time now)
 {
-    struct turns t = { .guard = guard, .now = now, .favoured = true };
+    struct turns t = { .guard = guard, .now = now, .again = true };
     struct weir_waiter *gone =
         weir__queue_offer(queue, now, weir__guard_hold(guard), try_to_enter, &t);
     struct weir_waiter *others = NULL, **last = &others;

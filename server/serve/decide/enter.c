@@ -75,6 +75,7 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
         .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
         .leased = true,
         .favoured = again,
+        .again = again,
         .waits = ask->wait_max > 0 &&
                  (again ||
                   (ruled && weir__ruled_wait(server->engine, weir__guard_name(guard), ask) > 0)),

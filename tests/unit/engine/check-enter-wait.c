@@ -60,3 +60,28 @@ TEST(test_L11_who_waits_is_not_counted_until_its_turn)
     assert_int_equal(after.refused, before.refused + 1);
     assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
 }
+
+/* For the adaptive limit. */
+TEST(test_L12_who_waits_is_demand_once)
+{
+    static const char *const guards[] = {
+        GUARDS("- { name: q, concurrency: { max: 1, queue: 1 } }\n"),
+        GUARDS("- { name: q, concurrency: { max: 1, queue: 1 } }\n"
+               "lists: { allow: { ip: [::1] } }\n"),
+        GUARDS("- { name: q, concurrency: { max: 1, queue: 1 }, mode: shadow }\n")
+    };
+
+    for (size_t i = 0; i < 3; i++) {
+        struct weir_asked asked = { 0 };
+        struct weir_ruling r;
+        OWN(weir) *weir = engine_of(guards[i]);
+        struct weir__guard_record *record = guard_of(weir, "q").guard->record;
+        entered(weir, "ip=::2", NOW, 1);
+        assert_int_equal(record->queued, 0);
+        for (int n = 0; n < 5; n++)
+            (void)try_again(weir, "ip=::1", &asked, &r);
+        assert_int_equal(record->queued, 1);
+        weir__guard_count_refused(guard_of(weir, "q").guard, WEIR_LATE);
+        assert_int_equal(record->queued, 0);
+    }
+}

@@ -160,6 +160,37 @@ TEST(test_L1_what_is_kept_for_others_is_not_left_to_a_key)
     assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW));
 }
 
+/* 100 asks a second of ten keys, each for 40 ms, and 2,000 of one that has all that it may have. */
+TEST(test_G7_a_key_that_has_its_permits_sheds_nobody)
+{
+    A_GUARD(g, .max = 8, .max_per_key = 2, .shed = true);
+    struct weir_permit held[2], all[6], p[4] = { 0 };
+    weir_time now = NOW;
+    int64_t refused = 0;
+
+    for (int i = 0; i < 2; i++)
+        assert_true(enter_as(g, "flood", now, &held[i]).allowed);
+    for (int i = 0; i < 6; i++) /* for a moment all permits are out */
+        assert_true(enter_at(g, now, &all[i]));
+    for (int i = 0; i < 200; i++, now += MS)
+        (void)why_not_as(g, i % 2 ? "flood" : "other", now);
+    for (int i = 0; i < 6; i++)
+        assert_true(weir_exit(g, &all[i], WEIR_SUCCEEDED, now));
+    for (int i = 0; i < 10000; i++, now += MS) {
+        assert_int_not_equal(why_not_as(g, "flood", now), WEIR_GRANTED);
+        assert_int_not_equal(why_not_as(g, "flood", now), WEIR_GRANTED);
+        if (i % 10 != 0)
+            continue;
+        struct weir_permit *mine = &p[i / 10 % 4];
+        char key[8];
+        snprintf(key, sizeof(key), "k%d", i / 10 % 10);
+        (void)weir_exit(g, mine, WEIR_SUCCEEDED, now);
+        bool in = enter_as(g, key, now, mine).allowed;
+        refused += i > 2000 && !in;
+    }
+    assert_int_equal(refused, 0);
+}
+
 TEST(test_L1_a_permit_is_given_back_once_whoever_has_copies)
 {
     A_GUARD(g, .max = 9, .max_per_key = 2);

@@ -378,16 +378,23 @@ static RARELY bool refuse_ask(const struct passage *p, bool in, int64_t limit,
     return in;
 }
 
+/* Once: when its turn comes, it is favoured. */
+static void count_queued(const struct passage *p, const struct weir__enter_how *how)
+{
+    if (!how->favoured)
+        weir__count(&p->record->queued, 1);
+}
+
 static bool refuse(struct passage *p, enum weir_reason reason, const struct weir__enter_how *how,
                    int64_t limit, struct weir_permit *permit, struct weir_decision *d)
 {
     give_probe(p);
     if (reason != WEIR_BUSY)
         weir__guard_count_refused(p->guard, reason);
-    else if (!how->waits)
+    else if (how->waits)
+        count_queued(p, how);
+    else
         weir__count(&p->record->busy, 1);
-    else if (!how->favoured)
-        weir__count(&p->record->queued, 1); /* once: when its turn comes, it is favoured */
     if (reason == WEIR_KEY_BUSY)
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
@@ -397,9 +404,12 @@ static bool refuse(struct passage *p, enum weir_reason reason, const struct weir
 }
 
 /* In shadow a refused ask is let in, and counted. */
-static RARELY void let_through(struct passage *p, bool wanting, int64_t *in_flight)
+static RARELY void let_through(struct passage *p, enum weir_reason reason,
+                               const struct weir__enter_how *how, int64_t *in_flight)
 {
-    if (wanting)
+    if (reason == WEIR_BUSY && how->waits)
+        count_queued(p, how);
+    else if (reason == WEIR_BUSY)
         weir__count(&p->record->window.busy, 1);
     give_probe(p);
     p->probe = 0;
@@ -447,7 +457,7 @@ enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__e
     if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
         if (mode == WEIR_ENFORCE)
             return refuse(&p, reason, how, limit, permit, d);
-        let_through(&p, reason == WEIR_BUSY && !how->waits, &in_flight);
+        let_through(&p, reason, how, &in_flight);
         reason = p.keyed && p.cost > p.key_max ? WEIR_TOO_BIG : reason;
     }
     enum weir_reason late = fill_permit(&p, how->leased, mode == WEIR_ENFORCE, permit);

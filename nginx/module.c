@@ -139,7 +139,8 @@ ngx_module_t ngx_weir_module = { NGX_MODULE_V1, &context,     commands,     NGX_
 
 /* What nginx looks for in the file.  The http module comes before those whose directives it can
  * take over, and before realip: handlers run in the reverse order, and must see the client's
- * address. */
+ * address.  The filter is not named, so it comes last: filters run in the reverse order too, and it
+ * must see an answer before the slice filter does. */
 #define SHOWN __attribute__((visibility("default")))
 extern ngx_module_t *ngx_modules[];
 extern char *ngx_module_names[], *ngx_module_order[];

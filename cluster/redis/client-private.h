@@ -93,9 +93,6 @@ void weir__redis_give_up(struct weir__redis_client *client, struct weir__redis_a
 /* A span between half of it and all. */
 weir_time weir__redis_jitter(struct weir__redis_client *client, weir_time span);
 /* base, doubled for each step up to `max`, jittered. */
-/* True: others were faster than this ask, and may be many.  It is sent after a rest. */
-bool weir__redis_rest_after_losses(struct weir__redis_client *client, struct weir__redis_ask *ask,
-                                   weir_time now);
 weir_time weir__redis_back_off(struct weir__redis_client *client, weir_time base, weir_time max,
                                int step);
 uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* below n */
@@ -104,6 +101,9 @@ uint64_t weir__redis_roll(struct weir__redis_client *client, uint64_t n); /* bel
 bool weir__redis_retry(struct weir__redis_client *client, struct weir__redis_conn *conn,
                        struct weir__redis_ask *ask, const struct weir__resp_value *error,
                        weir_time now);
+/* True: others were faster than this ask, and may be many.  It is sent after a rest. */
+bool weir__redis_rest_after_losses(struct weir__redis_client *client, struct weir__redis_ask *ask,
+                                   weir_time now);
 
 /* module.c -- which nodes have Weir's module. */
 /* The form of an ask that is about to be sent there. */

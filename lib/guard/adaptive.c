@@ -54,7 +54,7 @@
 
 #define FAST  40.0  /* ends from full that are remembered, to see a change ... */
 #define SLOW  500.0 /* ... and to know well */
-#define MANY  5.0   /* refused for each end: more says no more, and would be remembered for long */
+#define MANY  5.0   /* found none for each end: more says no more, and would be remembered long */
 #define PRIOR 5.0   /* of both, before anything is seen */
 #define LASTS (60 * WEIR_SECOND)
 #define PRESS 1.5 /* deviations: more come than go */
@@ -75,7 +75,7 @@ struct state {
     float most;                                         /* in flight */
 
     float limit;              /* in force */
-    float full[2], turned[2]; /* ends from full, refused; lately and for longer */
+    float full[2], turned[2]; /* ends from full, asks that found none; lately and for longer */
     float shed;               /* share of asks that is shed before they come to the gate */
     float busy;               /* share of asks that finds no permit */
     float roof;               /* beyond which the backend drops; 0: not known */

@@ -23,7 +23,7 @@
  * million calls; beyond, all of its counts are halved, which leaves the ratios.
  *
  * A count window is a ring of outcomes.  There are no totals that could drift: the ring is summed
- * when the sum can matter.
+ * when the sum can matter.  With `slow` it counts in parts too, which tell its pace.
  *
  * When can it matter?  For an error or a slow call: always.  For a success only
  *     if it completes min_calls: a count window knows its number; in a time window a call that

@@ -52,8 +52,8 @@ struct weir__breaker {
                                    swapped together with `at` */
     int64_t at; /* open: when it will be tried; half-open: when the last probe went out; else when
                    it got into this state */
-    uint64_t latest; /* time window: the newest part with a call */
-    uint64_t skew;   /* time window: parts to add, because the clock has stepped back by as many */
+    uint64_t latest; /* the newest part with a call */
+    uint64_t skew;   /* parts to add, because the clock has stepped back by as many */
     /* Time window: ~episode while a success can open it, because only min_calls is missing. */
     uint64_t watch;
     uint64_t told; /* count window: calls so far, below twice the window, and their episode */

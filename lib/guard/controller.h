@@ -37,7 +37,7 @@ struct weir__sample {
     int64_t succeeded, failed;  /* results */
     int64_t timed_out, dropped; /* results that say: too much */
     int64_t entered, refused;   /* asks let in; asks refused for lack of permits */
-    int64_t queued;             /* asks that found no permit and were not refused, but wait */
+    int64_t queued;             /* asks that found no permit and wait, or in shadow would */
     int64_t shed;               /* asks refused because others are more important */
     int64_t full;               /* succeeded and failed work that ended while no permit was free */
     int64_t in_flight_max;      /* largest number at work */

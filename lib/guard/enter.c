@@ -393,16 +393,23 @@ static RARELY bool refuse_ask(const struct passage *p, bool in, int64_t limit,
     return in;
 }
 
+/* Once, when it comes. */
+static void count_queued(const struct passage *p, const struct weir__enter_how *how)
+{
+    if (!how->again)
+        weir__count(&p->record->queued, 1);
+}
+
 static bool refuse(struct passage *p, enum weir_reason reason, const struct weir__enter_how *how,
                    int64_t limit, struct weir_permit *permit, struct weir_decision *d)
 {
     give_probe(p);
     if (reason != WEIR_BUSY)
         weir__guard_count_refused(p->guard, reason);
-    else if (!how->waits)
+    else if (how->waits)
+        count_queued(p, how);
+    else
         weir__count(&p->record->busy, 1);
-    else if (!how->again)
-        weir__count(&p->record->queued, 1);
     if (reason == WEIR_KEY_BUSY)
         limit = p->key_max;
     *permit = (struct weir_permit){ 0 };
@@ -416,7 +423,7 @@ static RARELY void let_through(struct passage *p, bool busy, const struct weir__
                                int64_t *in_flight)
 {
     if (busy && how->waits)
-        weir__count(&p->record->queued, !how->again);
+        count_queued(p, how);
     else if (busy)
         weir__count(&p->record->window.busy, 1);
     give_probe(p);

@@ -191,7 +191,7 @@ struct weir__guard_plan {
     struct weir__controller_plan controller;
     struct weir__shed_plan shed;
     struct weir__pressure_plan pressure;
-    weir_time times_window; /* p50, p90 and p99 are of this long */
+    weir_time times_window; /* p50, p90 and p99 look back this far */
     struct weir_guard_options options;
     /* With the table's mutex */
     struct weir__guard_plan *older;

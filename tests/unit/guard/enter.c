@@ -67,7 +67,6 @@ TEST(test_L1_a_refusal_is_counted_once_and_says_why)
     assert_int_equal(why_not_for(g, 1, NOW + 3 * S), WEIR_GRANTED);
 }
 
-/* Though a permit is free; but what is said before that is said, and in shadow it is in. */
 TEST(test_G1_a_cost_of_0_is_1)
 {
     A_GUARD(g, .max = 3);
@@ -91,6 +90,7 @@ TEST(test_G7_each_class_has_its_cut_and_those_beyond_count_as_the_last)
     }
 }
 
+/* Though a permit is free; but what is said before that is said, and in shadow it is in. */
 TEST(test_L11_who_is_behind_others_gets_no_permit)
 {
     A_GUARD(g, .max = 3);
@@ -108,6 +108,31 @@ TEST(test_L11_who_is_behind_others_gets_no_permit)
     assert_true(weir__guard_enter(g, &ask, &how, &p, &d));
     struct weir_guard_info info = info_of(g, NOW);
     assert_fields(info, (in_flight, 1), (refused_busy, 1), (shadow_refused, 1));
+}
+
+/* An ask that finds no permit is demand once, whether it waits, is refused in the end, or would
+ * have waited. */
+TEST(test_L12_who_waits_is_demand_once)
+{
+    A_GUARD(g, .max = 1);
+    struct weir__enter_how how = { .waits = true };
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+    struct weir_permit p;
+    struct weir_decision d;
+    assert_true(enter_at(g, NOW, &p));
+    for (int i = 0; i < 3; i++) {
+        assert_false(weir__guard_enter(g, &ask, &how, &p, &d));
+        how.favoured = true; /* it has its turn */
+    }
+    assert_fields(*g->record, (queued, 1));
+    assert_int_equal(weir__guard_wanting(g->record), 0);
+    weir__guard_count_refused(g, WEIR_LATE);
+    assert_fields(*g->record, (queued, 0));
+    assert_int_equal(weir__guard_wanting(g->record), 1);
+    how = (struct weir__enter_how){ .waits = true, .mode = WEIR_SHADOW };
+    assert_true(weir__guard_enter(g, &ask, &how, &p, &d));
+    assert_fields(*g->record, (queued, 1));
+    assert_int_equal(weir__guard_wanting(g->record), 1);
 }
 
 TEST(test_G1_a_permit_is_given_back_once)

@@ -116,14 +116,11 @@ bool weir__guard_exit(struct weir_guard *guard, struct weir_permit *permit,
 
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
 {
-    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     uint64_t word = permit->word;
     int64_t out;
 
     if (!take_back(guard, permit, &out))
         return;
     weir__guard_tell_waiters(guard);
-    weir__in_flight_moment(guard->record, plan, weir__permit_weight(word),
-                           weir__guard_time(permit->since)); /* it was out for no time */
-    weir__guard_give_all(guard, plan, word);
+    weir__guard_give_all(guard, weir__guard_plan_of(guard), word);
 }

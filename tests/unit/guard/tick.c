@@ -91,25 +91,6 @@ TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
     assert_string_equal(text, "base 1ms");
 }
 
-/* Limits refuse many behind the guard: these have held no permit. */
-TEST(test_L12_what_was_undone_was_not_out)
-{
-    OWN(weir_table) *table = private_table(false, 16);
-    struct weir_guard_options o = { .max = 500, .adaptive.controller = "weir" };
-    struct weir_guard *calm = guard_of(table, "calm", &o), *beset = guard_of(table, "beset", &o);
-    struct weir_permit p;
-    for (int i = 0; i < 2000; i++) {
-        weir_time now = NOW + i * 10 * MS;
-        work(calm, now, 5 * MS, WEIR_SUCCEEDED);
-        work(beset, now, 5 * MS, WEIR_SUCCEEDED);
-        for (int k = 0; k < 5; k++) {
-            assert_true(enter_at(beset, now + 5 * MS, &p));
-            weir__guard_undo(beset, &p);
-        }
-        assert_int_equal(calm->record->moments, beset->record->moments);
-    }
-}
-
 static int count_entering(struct weir_guard *g, weir_time now)
 {
     struct weir_permit permit;

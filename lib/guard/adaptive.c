@@ -19,7 +19,7 @@
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
  * The headroom keeps workers busy between an end and the next ask: 2.5 / ln(demand).  Where a
- * waiter is there already, none is needed.
+ * waiter is there already, sqrt(w) is enough to show that more permits finish more.
  *
  * Time-outs (over 5 % of a phase) take the headroom; where nothing is answered at all, half of the
  * limit, down to a fifth, and it is back three phases after an outage.  Drops: the most that the
@@ -346,9 +346,10 @@ static double headroom(const struct state *s, double w)
 {
     double over = weir__least(weir__ln(demand(s)), -weir__ln(1 - weir__between(0, s->busy, 0.99))),
            next = weir__most(over, -weir__ln(1 - weir__between(0, s->ready, 0.99))),
-           varied = weir__between(1, (1 + s->workers.noise) / 2, 2);
+           varied = weir__between(1, (1 + s->workers.noise) / 2, 2),
+           least = next > over ? weir__most(1, weir__root(w)) : 1;
 
-    return weir__between(1, 2.5 * varied / weir__most(next, 0.01), 3 + 3 * weir__root(w));
+    return weir__between(least, 2.5 * varied / weir__most(next, 0.01), 3 + 3 * weir__root(w));
 }
 
 static double breath(struct state *s, const struct phase *p, double limit)

@@ -122,7 +122,7 @@ TEST(test_L12_who_waits_is_demand_once)
     assert_true(enter_at(g, NOW, &p));
     for (int i = 0; i < 3; i++) {
         assert_false(weir__guard_enter(g, &ask, &how, &p, &d));
-        how.favoured = true; /* it has its turn */
+        how.again = true; /* it has its turn */
     }
     assert_fields(*g->record, (queued, 1));
     assert_int_equal(weir__guard_wanting(g->record), 0);

@@ -273,10 +273,11 @@ static void search_node(struct search *s, uint32_t at)
     for (; at != NONE; at = s->match->nodes[at].rest) {
         const struct node *node = &s->match->nodes[at];
         if (node->attribute < 0) {
-            const struct leaf *leaf = s->match->leaves + node->first, *end = leaf + node->n;
-            for (; leaf < end; leaf++)
+            for (uint32_t i = 0; i < node->n; i++) {
+                const struct leaf *leaf = &s->match->leaves[node->first + i];
                 if (applies(s, leaf))
                     add_found(s, leaf->rule);
+            }
             return;
         }
         struct weir__value *v = &s->facts->values[node->attribute];
